@@ -1,0 +1,102 @@
+"""The file-system calls that the log makes, as one object that is passed in.
+
+Tests pass another one: to record every call, to fail the n-th, to fill the disk. Nothing below `log/` calls
+`os` for files directly. Paths are `str`; a handle is a file descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+
+class Files:
+    """The real file system. Safe for threads; counts its fsyncs in `syncs`."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading and writing; with `create`, make it if it is missing."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+
+    def close(self, handle: int) -> None:
+        """Give the handle back."""
+        os.close(handle)
+
+    def size(self, handle: int) -> int:
+        """The length of the file in bytes."""
+        return os.fstat(handle).st_size
+
+    def read(self, handle: int, length: int, position: int) -> bytes:
+        """Up to `length` bytes; fewer only at the end of the file."""
+        data = os.pread(handle, length, position)
+        if len(data) in {length, 0}:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < length and (more := os.pread(handle, length - got, position + got)):
+            parts.append(more)
+            got += len(more)
+        return b"".join(parts)
+
+    def write(self, handle: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
+        """Write all buffers one behind the other, whatever number of calls that takes."""
+        pending = [memoryview(buffer).cast("B") for buffer in buffers]
+        while pending:
+            done = os.pwritev(handle, pending, position)
+            position += done
+            while pending and done >= len(pending[0]):
+                done -= len(pending.pop(0))
+            if done:
+                pending[0] = pending[0][done:]
+
+    def truncate(self, handle: int, length: int) -> None:
+        """Cut the file to `length` bytes."""
+        os.ftruncate(handle, length)
+
+    def sync(self, handle: int) -> None:
+        """Return when the file's bytes are on disk."""
+        self.syncs += 1
+        os.fdatasync(handle)
+
+    def sync_folder(self, path: str) -> None:
+        """Return when the folder's entries are on disk."""
+        self.syncs += 1
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents, lastingly; no error if it is there."""
+        missing = []
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for folder in reversed(missing):
+            try:
+                os.mkdir(folder)
+            except FileExistsError:
+                continue
+            self.sync_folder(os.path.dirname(folder))
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder, in no order."""
+        return os.listdir(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether anything is there."""
+        return os.path.exists(path)
+
+    def rename(self, old: str, new: str) -> None:
+        """Put `old` in the place of `new`, at once for all who look."""
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        """Take a file away; no error if it is gone already."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass

@@ -1,0 +1,110 @@
+"""A lock between processes (and threads) that the operating system gives back when its holder dies."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+import time
+import weakref
+from types import TracebackType
+
+_POLL = 0.005
+_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+class Lock:
+    """An exclusive lock on a file of its own, by flock.
+
+    Blocks other threads of this process and other processes alike. A killed holder's lock is free at once. A
+    forked child starts without its parent's locks. Not reentrant.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._threads = threading.Lock()
+        self._handle = -1
+        _all.add(self)
+
+    def acquire(self, *, timeout: float | None = None) -> bool:
+        """Take the lock; False if `timeout` seconds (0: at once) passed without getting it."""
+        if timeout is None:
+            self._threads.acquire()
+        elif not self._threads.acquire(timeout=timeout):
+            return False
+        try:
+            got = self._flock(timeout)
+        except BaseException:
+            self._threads.release()
+            raise
+        if not got:
+            self._threads.release()
+        return got
+
+    def _flock(self, timeout: float | None) -> bool:
+        if self._handle < 0:
+            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if timeout is None:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+            return True
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_POLL)
+            else:
+                return True
+
+    def release(self) -> None:
+        """Give it back. Only the holder may."""
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
+        self._threads.release()
+
+    def close(self) -> None:
+        """Close the file; a lock still held is given back with it."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def holder(self) -> int | None:
+        """The id of the process that holds the lock now, where the system tells (Linux), else None."""
+        try:
+            inode = os.stat(self.path).st_ino
+            with open("/proc/locks", encoding="ascii") as locks:
+                lines = [line.split() for line in locks]
+        except OSError:
+            return None
+        for fields in lines:
+            if "FLOCK" in fields and "->" not in fields and fields[5].endswith(f":{inode}"):
+                return int(fields[4])
+        return None
+
+    def _after_fork(self) -> None:
+        self._threads = threading.Lock()
+        self.close()
+
+    def __enter__(self) -> Lock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _forget_in_child() -> None:
+    for lock in list(_all):
+        lock._after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
