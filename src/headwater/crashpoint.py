@@ -63,6 +63,11 @@ def reach(point: str) -> None:
         _armed.action()
 
 
+def is_armed(point: str) -> bool:
+    """Whether that moment, reached now, would act: for points that need something prepared."""
+    return _armed.point == point and _armed.left == 1
+
+
 def _arm_from_environment() -> None:
     wanted = os.environ.get("HEADWATER_CRASH_AT")
     if wanted:

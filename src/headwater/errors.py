@@ -1,4 +1,4 @@
-"""Every error that a user can meet, each saying what, where, what to do next and whether trying again can help."""
+"""Every error that a user can meet: what failed, where, what to do next, and whether trying again can help."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HeadwaterError(Exception):
 
 
 class SchemaError(HeadwaterError):
-    """A schema that cannot be read, or a row that does not fit its topic. `row` counts from 0 in the batch."""
+    """A schema that cannot be read, or a row that does not fit its topic. `row` counts from 0."""
 
     def __init__(
         self, what: str, *, row: int | None = None, column: str | None = None, where: str = "", hint: str = ""

@@ -72,6 +72,10 @@ class Lock:
             os.close(self._handle)
             self._handle = -1
 
+    def is_removed(self) -> bool:
+        """Whether the file was deleted while this lock was held or waited for; only for the holder."""
+        return os.fstat(self._handle).st_nlink == 0
+
     def holder(self) -> int | None:
         """The id of the process that holds the lock now, where the system tells (Linux), else None."""
         try:

@@ -1,0 +1,271 @@
+"""EmbeddedLog: the log as files in a local folder, shared by processes without a server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+
+from headwater.clock import Clock, SystemClock
+from headwater.errors import HeadwaterError, LogDamaged
+from headwater.files import Files
+from headwater.log import decisions as deciding
+from headwater.log.commit import Commit
+from headwater.log.cut import Cut, Place, choose
+from headwater.log.decisions import Decisions, Owner
+from headwater.log.entry import Entry, Records
+from headwater.log.log import Parts, TopicLog, TopicSize
+from headwater.log.partition import Partition
+from headwater.log.segment import prepare
+from headwater.log.segments import Segments
+from headwater.log.sequence import SequenceNumbers
+from headwater.log.spill import Spill, in_frames
+from headwater.log.transaction import EmbeddedTransaction
+from headwater.log.watch import Watch
+from headwater.position import Position
+from headwater.process import boot_id
+from headwater.store.store import Store
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+
+
+class EmbeddedLog:
+    """See `Log` for the contract. Layout: `<topic>.<number>/<partition>/`, `owners/`, `spill/`, `sequence`.
+
+    `boot` tells one start of the machine from the next; what was not synced is trusted only within one.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        store: Store,
+        *,
+        files: Files | None = None,
+        clock: Clock | None = None,
+        boot: int | None = None,
+        segment_bytes: int | None = None,
+    ) -> None:
+        self.folder = os.path.abspath(folder)
+        self.files = files or Files()
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._boot = boot_id() if boot is None else boot
+        self._segment_bytes = segment_bytes or int(os.environ.get("HEADWATER_SEGMENT_BYTES", SEGMENT_BYTES))
+        self._owners = os.path.join(self.folder, "owners")
+        self.files.make_folder(self.folder)
+        self._decisions = Decisions(self.files, store, self._clock, self._owners)
+        deciding.sweep(self._owners, os.path.join(self.folder, "spill"))
+        self._owner = Owner(self._owners)
+        self._numbers = SequenceNumbers(self.files, self.folder, self._boot, self._highest_sequence)
+        self._topics: dict[str, TopicLog] = {}
+        self._partitions: dict[Place, Partition] = {}
+
+    # -- topics
+
+    def _topic_folder(self, topic: TopicLog) -> str:
+        return os.path.join(self.folder, f"{topic.name}.{topic.number}")
+
+    def declare(self, topic: TopicLog) -> None:
+        """See `Log.declare`. A partition that was made once and is gone is not made again."""
+        made = self._store.starts(topic.number)
+        for partition in range(topic.partitions):
+            folder = os.path.join(self._topic_folder(topic), str(partition))
+            if partition not in made:
+                Partition.create(self.files, folder, topic.schema, boot=self._boot, created_at=self._clock.now())
+                self._store.set_start(topic.number, partition, 0)
+            elif not self.files.exists(folder):
+                raise LogDamaged("the partition's folder is missing", segment=folder, byte=0)
+            self._partitions[topic.name, partition] = Partition(
+                self.files,
+                self._clock,
+                folder,
+                boot=self._boot,
+                durable=topic.durable,
+                segment_bytes=self._segment_bytes,
+            )
+        self._topics[topic.name] = topic
+
+    def _topic(self, name: str) -> TopicLog:
+        topic = self._topics.get(name)
+        if topic is None:
+            msg = f"there is no topic called {name}"
+            raise HeadwaterError(msg, where=self.folder, hint="declare it first")
+        return topic
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """One partition of a declared topic."""
+        found = self._partitions.get((self._topic(topic).name, partition))
+        if found is None:
+            msg = f"{topic} has no partition {partition}"
+            raise HeadwaterError(msg, where=self.folder)
+        return found
+
+    def _of(self, topic: str) -> dict[int, Partition]:
+        return {number: self.partition(topic, number) for number in range(self._topic(topic).partitions)}
+
+    def _highest_sequence(self) -> int:
+        """The largest sequence in any readable frame. Takes no lock: its caller holds some."""
+        highest = 0
+        for name in self.files.list(self.folder):
+            topic = os.path.join(self.folder, name)
+            if "." not in name or not os.path.isdir(topic):
+                continue
+            for partition in self.files.list(topic):
+                highest = max(highest, _last_sequence(self.files, os.path.join(topic, partition)))
+        return highest
+
+    # -- appending
+
+    def append(
+        self,
+        topic: str,
+        parts: Parts,
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+        aside: tuple[str, Parts] | None = None,
+    ) -> Position:
+        """See `Log.append`."""
+        if (producer is None) != (sequence is None):
+            msg = "an idempotent append needs a producer and a sequence"
+            raise HeadwaterError(msg, where=topic, hint="give both, or neither")
+        batches = {(topic, number): batch for number, batch in parts.items()}
+        if aside is not None:
+            batches |= {(aside[0], number): batch for number, batch in aside[1].items()}
+        targets = {
+            place: (self.partition(*place), [prepare(piece, producer=producer) for piece in in_frames([batch])])
+            for place, batch in batches.items()
+        }
+        commit = self._commit()
+        if producer is None or sequence is None:
+            return commit.store(targets, topic) if targets else Position.of(topic, {})
+        names = [topic] if aside is None else [topic, aside[0]]
+        involved = {(name, number): part for name in names for number, part in self._of(name).items()}
+        return commit.store_once(targets, involved, topic=topic, producer=producer, sequence=sequence)
+
+    def transaction(self) -> EmbeddedTransaction:
+        """See `Log.transaction`."""
+        identity = self._owner.new_transaction()
+        spill = Spill(self.files, os.path.join(self.folder, "spill", identity.hex()))
+        commit = self._commit()
+        return EmbeddedTransaction(identity, spill, commit, self.partition)
+
+    def _commit(self) -> Commit:
+        return Commit(self._numbers, self._decisions, self._owner, self._store, self._clock)
+
+    # -- reading
+
+    def cut(self, topics: Sequence[str], *, after: Cut | None = None, target: int | None = None) -> Cut:
+        """See `Log.cut`.
+
+        The number is read first; then each partition's lock is passed once, so that whoever took a number up to it
+        has finished writing. What is taken is synced before the cut is returned.
+        """
+        after = after or Cut()
+        sequence = self._numbers.last()
+        ends = {}
+        for topic in topics:
+            for number, partition in self._of(topic).items():
+                with partition.held() as written:
+                    ends[topic, number] = written
+        entries: Mapping[Place, Iterator[Entry]] = {
+            place: self._partitions[place].entries(after.end(*place), written.mark)
+            for place, written in ends.items()
+        }
+        cut, last = choose(entries, after=after, sequence=sequence, target=target, decision=self._decisions.get)
+        for place in last:
+            self._partitions[place].sync_to(ends[place])
+        return cut
+
+    def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
+        """See `Log.read`."""
+        source = self.partition(topic, partition)
+        for entry in source.entries(start, source.end()):
+            if end is not None and entry.offset >= end:
+                return
+            fate = self._decisions.get(entry.transaction) if entry.transaction else True
+            if fate is None:
+                return
+            if fate and entry.count:
+                yield _records(source, partition, entry, start, end)
+
+    def start(self, topic: str, partition: int) -> int:
+        """See `Log.start`."""
+        return self._store.starts(self._topic(topic).number).get(partition, 0)
+
+    def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
+        """See `Log.wait`."""
+        paths = [partition.tail_path for topic in topics for partition in self._of(topic).values()]
+        watch = Watch(paths)
+        try:
+            while True:
+                yield watch.wait(timeout)
+        finally:
+            watch.close()
+
+    # -- keeping house
+
+    def trim(self, topic: str, partition: int, before: int) -> int:
+        """See `Log.trim`. Works by whole segments; the active one stays."""
+        number = self._topic(topic).number
+        return self.partition(topic, partition).trim(
+            before, lambda first: self._store.set_start(number, partition, first)
+        )
+
+    def size(self, topic: str) -> TopicSize:
+        """See `Log.size`."""
+        records = used = segments = 0
+        for number, partition in self._of(topic).items():
+            records += partition.next_offset() - self.start(topic, number)
+            taken, count = partition.usage()
+            used += taken
+            segments += count
+        return TopicSize(records, used, segments)
+
+    def verify(self, topic: str) -> None:
+        """See `Log.verify`."""
+        for number, partition in self._of(topic).items():
+            partition.verify(self.start(topic, number))
+
+    def drop(self, topic: str) -> None:
+        """See `Log.drop`."""
+        declared = self._topic(topic)
+        partitions = [self._partitions.pop((topic, number)) for number in self._of(topic)]
+        del self._topics[topic]
+        for partition in partitions:
+            with partition.lock:
+                shutil.rmtree(partition.folder)
+            partition.close()
+        shutil.rmtree(self._topic_folder(declared), ignore_errors=True)
+
+    def close(self) -> None:
+        """See `Log.close`."""
+        self._owner.give_up()
+        for partition in self._partitions.values():
+            partition.close()
+        self._partitions.clear()
+        self._topics.clear()
+        self._numbers.close()
+
+
+def _records(source: Partition, partition: int, entry: Entry, start: int, end: int | None) -> Records:
+    """An entry's records, without those outside the asked range."""
+    batch = source.batch(entry)
+    skip = max(0, start - entry.offset)
+    keep = entry.count - skip if end is None else min(entry.end, end) - entry.offset - skip
+    if skip or keep < entry.count:
+        batch = batch.slice(skip, keep)
+    return Records(partition, entry.offset + skip, entry.received_at, entry.sequence, batch)
+
+
+def _last_sequence(files: Files, folder: str) -> int:
+    segments = Segments(files, folder)
+    try:
+        bases = segments.refresh()
+        if not bases:
+            return 0
+        segment = segments.get(bases[-1])
+        last = segment.scan(segment.header.length).last
+        return last.sequence if last else segment.header.sequence
+    except LogDamaged:
+        return 0

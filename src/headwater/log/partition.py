@@ -1,0 +1,340 @@
+"""Partition: an append-only sequence of records in segment files, shared by many processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+
+from headwater import crashpoint
+from headwater.clock import Clock
+from headwater.errors import HeadwaterError, LogDamaged, Unavailable
+from headwater.files import Files
+from headwater.lock import Lock
+from headwater.log import index
+from headwater.log.entry import Entry, Mark
+from headwater.log.group_commit import GroupCommit
+from headwater.log.producers import Producers
+from headwater.log.recovery import recover
+from headwater.log.segment import Prepared, Segment, Stamp
+from headwater.log.segment_header import SegmentHeader
+from headwater.log.segments import Segments
+from headwater.log.tail_file import Synced, TailFile, Written
+
+
+class Partition:
+    """One partition of one topic.
+
+    Writing goes: `with partition.held(): entry = partition.write(…)`, then `partition.sync(entry)`. The lock is
+    between processes and is given back when its holder dies; whoever gets it next sees from the tail file and
+    the segment's length whether the last holder finished, and if not, recovers. Reading needs no lock and
+    stops at the last byte known to be on disk (for `durable=False`: at the last whole frame), so that nobody
+    sees a record that a power cut could take back.
+    """
+
+    def __init__(
+        self, files: Files, clock: Clock, folder: str, *, boot: int, durable: bool, segment_bytes: int
+    ) -> None:
+        self.folder = folder
+        self.durable = durable
+        self.lock = Lock(os.path.join(folder, "lock"))
+        self._files = files
+        self._clock = clock
+        self._boot = boot
+        self._segment_bytes = segment_bytes
+        self._segments = Segments(files, folder)
+        self._tail = TailFile(files, os.path.join(folder, "tail"))
+        self._sync_lock = Lock(os.path.join(folder, "sync.lock"))
+        self._commit = GroupCommit(files, self._segments, self._tail, self._sync_lock, self.lock)
+        self._written: Written | None = None
+        self._producers: Producers | None = None
+
+    @classmethod
+    def create(cls, files: Files, folder: str, schema: pa.Schema, *, boot: int, created_at: int) -> None:
+        """Make a partition's folder, first segment and tail file, lastingly; no harm if they are there."""
+        files.make_folder(folder)
+        with Lock(os.path.join(folder, "lock")):
+            segments = Segments(files, folder)
+            if segments.refresh():
+                return
+            tail = TailFile(files, os.path.join(folder, "tail"))
+            try:
+                segment = segments.create_first(schema, created_at)
+                start = Mark(0, segment.header.length)
+                tail.publish_synced(Synced(0, start))
+                tail.publish_written(Written(boot, 0, 0, start.byte, 0, 0, 0, 0, 0))
+                tail.sync()
+                files.sync_folder(folder)
+            finally:
+                tail.close()
+
+    @property
+    def tail_path(self) -> str:
+        """The file that changes whenever there is news for readers."""
+        return self._tail.path
+
+    # -- writing
+
+    @contextmanager
+    def held(self) -> Iterator[Written]:
+        """Hold the partition's lock, with its end known and whole."""
+        with self.lock:
+            crashpoint.reach("append.locked")
+            if self.lock.is_removed():
+                raise self._gone()
+            self._written = self._trusted() or self._recover()
+            try:
+                yield self._written
+            finally:
+                self._written = None
+
+    def _trusted(self) -> Written | None:
+        """The published end, if it is from this boot and the segment ends just there."""
+        written, _ = self._tail.read()
+        if written is None or written.boot != self._boot:
+            return None
+        size = self._segments.get(written.segment).size()
+        if size < written.byte:
+            msg = f"the file has {size} bytes, but {written.byte} were written"
+            raise LogDamaged(msg, segment=self._segments.get(written.segment).path, byte=size)
+        return written if size == written.byte else None
+
+    def _recover(self) -> Written:
+        if not self._segments.refresh():
+            raise self._gone()
+        written = recover(self._files, self._segments, self._tail, boot=self._boot, durable=self.durable)
+        self._tail.publish_written(written)
+        self._producers = None
+        return written
+
+    def _gone(self) -> HeadwaterError:
+        if not os.path.exists(self.lock.path):
+            return HeadwaterError("the topic was dropped", where=self.folder)
+        return LogDamaged("all segments of the partition are missing", segment=self.folder, byte=0)
+
+    def write(self, prepared: Prepared, stamp: Stamp) -> Entry:
+        """Append one batch behind the last; only inside `held`. Readers see it once it is synced."""
+        written = self._end()
+        segment = self._segments.get(written.segment)
+        if written.byte > segment.header.length and written.byte + prepared.size > self._segment_bytes:
+            segment, written = self._roll(segment, written)
+        stamp = dataclasses.replace(stamp, received_at=max(stamp.received_at, written.received_at))
+        try:
+            (entry,) = segment.write(written.byte, written.next_offset, self._synced_in(written), [prepared], stamp)
+            crashpoint.reach("append.written")
+            self._publish(written, entry)
+        except OSError as error:
+            with suppress(OSError):
+                segment.truncate(written.byte)
+            raise _cannot_write(segment, error) from error
+        crashpoint.reach("append.published")
+        return entry
+
+    def _end(self) -> Written:
+        if self._written is None:
+            msg = "a partition is written only while its lock is held"
+            raise RuntimeError(msg)
+        return self._written
+
+    def _synced_in(self, written: Written) -> int:
+        synced = self._tail.read()[1].mark
+        return synced.byte if synced.segment == written.segment else 0
+
+    def _publish(self, written: Written, entry: Entry) -> None:
+        indexed = written.indexed
+        if entry.place.byte - indexed >= index.SPACING:
+            with suppress(OSError):
+                index.add(self._files, self.folder, entry)
+            indexed = entry.place.byte
+        self._written = dataclasses.replace(
+            written,
+            byte=entry.after.byte,
+            next_offset=entry.end,
+            sequence=entry.sequence,
+            received_at=entry.received_at,
+            indexed=indexed,
+            producers=written.producers + (entry.producer is not None),
+        )
+        self._tail.publish_written(self._written)
+
+    def _roll(self, segment: Segment, written: Written) -> tuple[Segment, Written]:
+        """Seal the active segment and begin the next one.
+
+        Should this fail half-way, no end is published: whoever comes next looks at the folder and recovers.
+        """
+        try:
+            producers = self.producers(lambda _: None)
+            self._commit.seal(written.mark, written.generation)
+            crashpoint.reach("roll.sealed")
+            self._tail.forget_written()
+            header = SegmentHeader(
+                ordinal=segment.header.ordinal + 1,
+                base=written.next_offset,
+                created_at=self._clock.now(),
+                previous=segment.base,
+                previous_length=written.byte,
+                sequence=written.sequence,
+                received_at=written.received_at,
+                schema=segment.header.schema,
+                producers=producers.snapshot(),
+            )
+            fresh = self._segments.create(header)
+        except OSError as error:
+            raise _cannot_write(segment, error) from error
+        self._written = dataclasses.replace(
+            written, segment=fresh.base, byte=fresh.header.length, indexed=0, producers=0
+        )
+        self._tail.publish_written(self._written)
+        return fresh, self._written
+
+    def producers(self, decision: Callable[[bytes], bool | None]) -> Producers:
+        """What is known of idempotent producers up to the end; only inside `held`."""
+        written = self._end()
+        known = self._producers
+        segment = self._segments.get(written.segment)
+        if known is None or known.generation != written.generation or known.read_to.segment != written.segment:
+            start = Mark(segment.base, segment.header.length)
+            known = Producers(segment.header.producers, start, written.generation)
+        if known.read_to.byte < written.byte:
+            if written.producers:
+                known.learn(segment.entries(known.read_to.byte, written.byte))
+            known.read_to = written.mark
+        known.forget_old(decision)
+        self._producers = known
+        return known
+
+    def sync(self, entry: Entry, generation: int) -> None:
+        """Return when an entry is on disk."""
+        self._commit.wait(entry, generation, take_back=self.durable)
+
+    def schema(self) -> pa.Schema:
+        """The schema of what is written now; only inside `held`."""
+        return self._segments.get(self._end().segment).header.schema
+
+    def announce(self) -> None:
+        """Wake readers: a transaction that has records here was decided."""
+        self._tail.publish_news()
+
+    # -- reading
+
+    def end(self) -> Mark:
+        """How far anyone may read now."""
+        written, synced = self._tail.read()
+        if written is None or written.boot != self._boot:
+            with self.held():
+                pass
+            written, synced = self._tail.read()
+        if written is None:
+            raise self._gone()
+        if not self.durable:
+            return written.mark
+        if synced.mark >= written.mark and synced.generation == written.generation:
+            return written.mark
+        return self.sync_to(written)
+
+    def sync_to(self, written: Written) -> Mark:
+        """Make what is written lasting, and return how far that goes."""
+        try:
+            self._commit.sync(written.mark, written.generation)
+        except OSError as error:
+            msg = f"the disk failed while records were being made lasting: {error.strerror}"
+            raise Unavailable(msg, where=self.folder, retry=True) from error
+        return min(written.mark, self._tail.read()[1].mark)
+
+    def start(self) -> int:
+        """The first offset that is still kept."""
+        return self._segments.first() if self._segments.bases() else 0
+
+    def entries(self, offset: int, end: Mark) -> Iterator[Entry]:
+        """The entries that hold this offset or come after it, up to a mark."""
+        if not self._segments.bases():
+            raise self._gone()
+        if end.segment > self._segments.bases()[-1]:
+            self._segments.refresh()
+        segment = self._segments.get(self._segments.holding(offset))
+        byte = self._seek(segment, offset)
+        while segment.base < end.segment:
+            after = self._segments.following(segment)
+            yield from self._from(offset, segment.entries(byte, after.header.previous_length))
+            segment, byte = after, after.header.length
+        if segment.base == end.segment:
+            yield from self._from(offset, segment.entries(byte, end.byte))
+
+    @staticmethod
+    def _from(offset: int, entries: Iterator[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
+                yield entry
+
+    def _seek(self, segment: Segment, offset: int) -> int:
+        """A byte at or before the offset, from the index if it tells the truth."""
+        byte = index.byte_before_offset(index.load(self._files, self.folder, segment.base), offset)
+        if byte:
+            try:
+                found = next(segment.entries(byte, segment.size()), None)
+            except LogDamaged:
+                found = None
+            if found is not None and found.offset <= offset:
+                return byte
+        return segment.header.length
+
+    def batch(self, entry: Entry) -> pa.RecordBatch:
+        """An entry's records."""
+        return self._segments.get(entry.place.segment).batch(entry)
+
+    # -- keeping house
+
+    def trim(self, offset: int, record: Callable[[int], None]) -> int:
+        """Remove the segments that lie wholly before an offset; `record` notes the new start first."""
+        with self.held() as written:
+            bases = self._segments.refresh()
+            keep = [base for base in bases if base <= min(offset, written.segment)][-1]
+            record(keep)
+            crashpoint.reach("trim.recorded")
+            for base in bases:
+                if base < keep:
+                    self._segments.remove(base)
+            self._files.sync_folder(self.folder)
+        return keep
+
+    def verify(self, start: int) -> None:
+        """Read everything; `LogDamaged` if any byte that was on disk is missing or changed."""
+        first = self._segments.refresh()
+        if not first:
+            raise self._gone()
+        if first[0] > start:
+            msg = f"offsets {start} to {first[0]} are missing"
+            raise LogDamaged(msg, segment=self.folder, byte=0)
+        with self.held():
+            end = self.end()
+        for entry in self.entries(start, end):
+            self.batch(entry)
+
+    def usage(self) -> tuple[int, int]:
+        """Bytes and number of segments."""
+        bases = self._segments.refresh()
+        return sum(self._segments.get(base).size() for base in bases), len(bases)
+
+    def next_offset(self) -> int:
+        """The offset that the next record will get."""
+        with self.held() as written:
+            return written.next_offset
+
+    def close(self) -> None:
+        """Close all files."""
+        self._segments.forget()
+        self._tail.close()
+        self.lock.close()
+        self._sync_lock.close()
+
+
+def _cannot_write(segment: Segment, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the batch could not be written: {error.strerror}; nothing of it is stored",
+        where=segment.path,
+        hint="make room on the disk or check it, then append the batch again",
+        retry=True,
+    )

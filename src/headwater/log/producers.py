@@ -1,0 +1,71 @@
+"""Producers: what a partition remembers of idempotent appends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.log.entry import Entry, Mark
+
+REMEMBERED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """One batch of a producer in one partition."""
+
+    sequence: int
+    first: int
+    end: int
+    transaction: bytes | None
+
+
+class Producers:
+    """The last few sequences of each producer of a partition, and how far the log was read for them.
+
+    A batch that spans several frames or partitions is a transaction and counts only once that is committed.
+    Guarded by the partition's lock.
+    """
+
+    def __init__(self, snapshot: dict[str, list[Any]], read_to: Mark, generation: int) -> None:
+        self.read_to = read_to
+        self.generation = generation
+        self._known: dict[str, list[Appended]] = {
+            name: [Appended(s, first, end, bytes.fromhex(tx) if tx else None) for s, first, end, tx in batches]
+            for name, batches in snapshot.items()
+        }
+
+    def learn(self, entries: Iterable[Entry]) -> None:
+        """Take note of entries that follow what was read so far."""
+        for entry in entries:
+            self.read_to = entry.after
+            if entry.producer is None:
+                continue
+            batches = self._known.setdefault(entry.producer, [])
+            added = Appended(entry.producer_sequence, entry.offset, entry.end, entry.transaction)
+            last = batches[-1] if batches else None
+            if last and last.sequence == added.sequence and last.transaction == added.transaction:
+                batches[-1] = Appended(last.sequence, last.first, added.end, last.transaction)
+            else:
+                batches.append(added)
+
+    def forget_old(self, decision: Callable[[bytes], bool | None]) -> None:
+        """Keep only the last few batches of each producer, and none that was taken back."""
+        for name, batches in list(self._known.items()):
+            good = [b for b in batches if b.transaction is None or decision(b.transaction) is not False]
+            self._known[name] = good[-REMEMBERED:]
+            if not good:
+                del self._known[name]
+
+    def batches(self, producer: str, committed: Callable[[bytes], bool]) -> list[Appended]:
+        """The producer's remembered batches that are stored for good, oldest first."""
+        batches = self._known.get(producer, [])
+        return [batch for batch in batches if batch.transaction is None or committed(batch.transaction)]
+
+    def snapshot(self) -> dict[str, list[Any]]:
+        """What the next segment's header must carry."""
+        return {
+            name: [[b.sequence, b.first, b.end, b.transaction.hex() if b.transaction else None] for b in batches]
+            for name, batches in self._known.items()
+        }

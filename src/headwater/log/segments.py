@@ -1,0 +1,113 @@
+"""Segments: the files of one partition, in order, with a few of them open."""
+
+from __future__ import annotations
+
+import bisect
+import os
+import threading
+from collections import OrderedDict
+
+import pyarrow as pa
+
+from headwater.errors import LogDamaged
+from headwater.files import Files
+from headwater.log import index
+from headwater.log.segment import SUFFIX, Segment, file_name
+from headwater.log.segment_header import SegmentHeader
+
+_OPEN = 32
+
+
+class Segments:
+    """Knows which segments a partition has and opens them.
+
+    The folder is listed when it is opened and when a segment that should follow is not known yet, never on an
+    ordinary append. A segment that leaves the cache is closed when its last user lets go. Safe for threads.
+    """
+
+    def __init__(self, files: Files, folder: str) -> None:
+        self.folder = folder
+        self._files = files
+        self._bases: list[int] = []
+        self._open: OrderedDict[int, Segment] = OrderedDict()
+        self._threads = threading.RLock()
+
+    def refresh(self) -> list[int]:
+        """List the folder anew; returns all bases in order."""
+        names = self._files.list(self.folder)
+        bases = sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
+        with self._threads:
+            self._bases = bases
+            for base in set(self._open).difference(bases):
+                del self._open[base]
+        return bases
+
+    def bases(self) -> list[int]:
+        """All bases as last listed."""
+        with self._threads:
+            return list(self._bases) or self.refresh()
+
+    def get(self, base: int) -> Segment:
+        """An open segment; the least used ones are closed."""
+        with self._threads:
+            segment = self._open.get(base)
+            if segment is None:
+                segment = self._open[base] = Segment.open(self._files, self.folder, base)
+                while len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(base)
+            return segment
+
+    def first(self) -> int:
+        """The oldest base."""
+        return self.bases()[0]
+
+    def holding(self, offset: int) -> int:
+        """The base of the segment in which an offset would lie; the oldest if it lies before all."""
+        bases = self.bases()
+        return bases[max(0, bisect.bisect_right(bases, offset) - 1)]
+
+    def following(self, segment: Segment) -> Segment:
+        """The segment behind a sealed one; `LogDamaged` if the chain is broken there."""
+        with self._threads:
+            at = bisect.bisect_right(self._bases, segment.base)
+            bases = self._bases if at < len(self._bases) else self.refresh()
+            at = bisect.bisect_right(bases, segment.base)
+            if at == len(bases):
+                msg = f"the segment behind {file_name(segment.base)} is missing"
+                raise LogDamaged(msg, segment=segment.path, byte=segment.size())
+            after = self.get(bases[at])
+            if after.header.previous != segment.base or after.header.ordinal != segment.header.ordinal + 1:
+                msg = (
+                    f"segments are missing: {file_name(after.header.previous)} should come before this one, "
+                    f"so offsets {segment.base} to {after.base} are not all there"
+                )
+                raise LogDamaged(msg, segment=after.path, byte=0)
+            segment.sealed(after.header.previous_length)
+            return after
+
+    def create_first(self, schema: pa.Schema, created_at: int) -> Segment:
+        """Make the first segment of a new partition."""
+        return self.create(SegmentHeader(0, 0, created_at, 0, 0, 0, 0, schema))
+
+    def create(self, header: SegmentHeader) -> Segment:
+        """Make a segment behind all others; under the partition's lock."""
+        segment = Segment.create(self._files, self.folder, header)
+        with self._threads:
+            self._bases = [*(base for base in self._bases if base < header.base), header.base]
+            self._open[header.base] = segment
+        return segment
+
+    def remove(self, base: int) -> None:
+        """Take a segment and its index away; under the partition's lock."""
+        with self._threads:
+            if base in self._open:
+                del self._open[base]
+            self._bases = [other for other in self._bases if other != base]
+        self._files.remove(os.path.join(self.folder, file_name(base)))
+        index.remove(self._files, self.folder, base)
+
+    def forget(self) -> None:
+        """Let go of all open segments; each closes when its last reader does."""
+        with self._threads:
+            self._open.clear()

@@ -1,0 +1,100 @@
+"""Spill: the records of an open transaction, in memory while they are few and in files when they are many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from headwater.files import Files
+
+IN_MEMORY = 32 * 1024 * 1024
+FRAME_BYTES = 16 * 1024 * 1024
+Place = tuple[str, int]
+
+
+class Spill:
+    """Batches by topic and partition, in the order they came. Never holds more than `limit` bytes in memory."""
+
+    def __init__(self, files: Files, folder: str, *, limit: int = IN_MEMORY) -> None:
+        self._files = files
+        self._folder = folder
+        self._limit = limit
+        self._held: dict[Place, list[pa.RecordBatch]] = {}
+        self._bytes = 0
+        self._writers: dict[Place, pa.RecordBatchStreamWriter] = {}
+        self._paths: dict[Place, str] = {}
+
+    def add(self, topic: str, partition: int, batch: pa.RecordBatch) -> None:
+        """Add records behind those of the same place."""
+        self._held.setdefault((topic, partition), []).append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > self._limit:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        self._files.make_folder(self._folder)
+        for place, batches in self._held.items():
+            if place not in self._writers:
+                path = os.path.join(self._folder, f"{place[0]}.{place[1]}.arrows")
+                self._paths[place] = path
+                self._writers[place] = pa.ipc.new_stream(path, batches[0].schema)
+            for batch in batches:
+                self._writers[place].write_batch(batch)
+        self._held.clear()
+        self._bytes = 0
+
+    def places(self) -> list[Place]:
+        """Every topic and partition that has records."""
+        return sorted({*self._held, *self._paths})
+
+    def batches(self, place: Place) -> Iterator[pa.RecordBatch]:
+        """The records of one place, in batches of a good size for a frame; after this nothing may be added."""
+        return in_frames(self._all(place))
+
+    def _all(self, place: Place) -> Iterator[pa.RecordBatch]:
+        if place in self._paths:
+            self._writers[place].close()
+            with pa.memory_map(self._paths[place]) as mapped, pa.ipc.open_stream(mapped) as reader:
+                yield from reader
+        yield from self._held.get(place, ())
+
+    def close(self) -> None:
+        """Throw everything away."""
+        for place, path in self._paths.items():
+            self._writers[place].close()
+            self._files.remove(path)
+        if self._paths:
+            os.rmdir(self._folder)
+        self._paths.clear()
+        self._held.clear()
+
+
+def in_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same records in batches of about `FRAME_BYTES`: small ones joined, large ones split."""
+    joined: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        for piece in _split(batch):
+            if joined and size + piece.nbytes > FRAME_BYTES:
+                yield _join(joined)
+                joined, size = [], 0
+            joined.append(piece)
+            size += piece.nbytes
+    if joined:
+        yield _join(joined)
+
+
+def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    pieces = max(1, -(-batch.nbytes // FRAME_BYTES))
+    rows = max(1, -(-batch.num_rows // pieces))
+    if batch.num_rows <= rows:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,0 +1,5 @@
+"""The public face: a pipeline and what is declared in it."""
+
+from headwater.pipeline.pipeline import Pipeline, declared, reopen
+
+__all__ = ["Pipeline", "declared", "reopen"]

@@ -1,0 +1,241 @@
+"""Pipeline: topics, views and everything that happens to them, in one folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from types import TracebackType
+from typing import cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from headwater.clock import Clock, SystemClock
+from headwater.errors import HeadwaterError, LeaseHeld, Unavailable
+from headwater.log import EmbeddedLog, TopicLog
+from headwater.store import Declaration, Lease, SqliteStore
+from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
+from headwater.topics.declaration import Kind
+
+DATABASE = "headwater.db"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
+_PATIENCE = 2.0
+
+
+class Pipeline:
+    """A pipeline in a folder; many processes may open the same one. Safe for threads.
+
+    Opening it makes the folder if it is missing. Only ticking needs the lease: appending and reading are free for
+    every process at any time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        log: str | None = None,
+        store: str | None = None,
+        master: str | None = None,
+        max_rows: int = 2_000_000,
+        retain_ticks: int = 100,
+        retain_for: str = "1 hour",
+        timezone: str = "UTC",
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = _checked_name(name)
+        self.path = os.path.abspath(os.fspath(path) if path is not None else os.path.join(".headwater", name))
+        self.timezone = _checked_timezone(timezone)
+        self.clock: Clock = clock or SystemClock()
+        self.master = master
+        self.max_rows = max_rows
+        self.retain_ticks = retain_ticks
+        self.retain_for = retain_for
+        for argument, url in (("log", log), ("store", store)):
+            if url is not None:
+                msg = f"{argument}={url!r}: only the embedded {argument} is there so far"
+                raise Unavailable(msg, where=self.name, hint=f"leave {argument} out")
+        _make_folder(self.path)
+        self._store = SqliteStore(os.path.join(self.path, DATABASE))
+        self._know_itself()
+        self._log = EmbeddedLog(os.path.join(self.path, "log"), self._store, clock=self.clock)
+        self._lease = Lease(self._store, self.path)
+        self._topics: dict[str, Stream | Table] = {}
+
+    def _know_itself(self) -> None:
+        known = self._store.kept("pipeline.name")
+        if known is not None and known != self.name:
+            msg = f"this folder holds the pipeline {known!r}, not {self.name!r}"
+            raise HeadwaterError(msg, where=self.path, hint="choose another path")
+        if known is None or self._store.kept("pipeline.timezone") != self.timezone:
+            self._store.keep({"pipeline.name": self.name, "pipeline.timezone": self.timezone})
+
+    # -- declaring
+
+    def stream(
+        self,
+        name: str,
+        schema: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        partitions: int = 1,
+        event_time: str | None = None,
+        lateness: str | None = None,
+        on_error: str = "refuse",
+        durability: str = "fsync",
+    ) -> Stream:
+        """Declare a topic of events. The same again is fine; another schema or promise is `DeclarationChanged`."""
+        declaration = TopicDeclaration.check(
+            name,
+            "stream",
+            schema,
+            key=key,
+            partitions=partitions,
+            event_time=event_time,
+            lateness=lateness,
+            on_error=on_error,
+            durability=durability,
+        )
+        return cast("Stream", self._declare(declaration))
+
+    def table(
+        self,
+        name: str,
+        schema: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        partitions: int = 1,
+        on_error: str = "refuse",
+        durability: str = "fsync",
+    ) -> Table:
+        """Declare a topic of rows that change: by key, or, without one, a multiset."""
+        declaration = TopicDeclaration.check(
+            name, "table", schema, key=key, partitions=partitions, on_error=on_error, durability=durability
+        )
+        return cast("Table", self._declare(declaration))
+
+    def _declare(self, declaration: TopicDeclaration) -> Stream | Table:
+        if declaration.on_error == "dead_letter":
+            self._declare(declaration.dead_letters())
+        stored = self._store.declare(declaration.name, declaration.kind, declaration.as_dict())
+        known = self._topics.get(declaration.name)
+        return known if known is not None else self._attach(stored)
+
+    def _attach(self, stored: Declaration) -> Stream | Table:
+        """Open a topic that the store knows."""
+        declaration = TopicDeclaration.from_dict(stored.name, cast("Kind", stored.kind), stored.spec)
+        self._log.declare(
+            TopicLog(
+                stored.name,
+                stored.number,
+                declaration.stored_schema,
+                declaration.partitions,
+                durable=declaration.durability == "fsync",
+            )
+        )
+        make = Stream if declaration.kind == "stream" else Table
+        topic = self._topics[stored.name] = make(declaration, self._log, self.timezone)
+        return topic
+
+    def drop(self, name: str) -> None:
+        """Remove a topic and all its records."""
+        topic = self._topic(name)
+        self._store.forget(topic.name)
+        self._log.drop(topic.name)
+        del self._topics[topic.name]
+
+    def _topic(self, name: str) -> Stream | Table:
+        """A topic by name, whoever declared it."""
+        known = self._topics.get(name.lower())
+        if known is not None:
+            return known
+        stored = self._store.declarations().get(name.lower())
+        if stored is None or stored.kind not in {"stream", "table"}:
+            names = ", ".join(self._store.declarations()) or "none yet"
+            msg = f"there is no topic called {name!r}"
+            raise HeadwaterError(msg, where=self.name, hint=f"declared are: {names}")
+        return self._attach(stored)
+
+    # -- doing
+
+    def transaction(self) -> TopicTransaction:
+        """Begin a transaction over topics; use it in a `with` block."""
+        return TopicTransaction(self._log.transaction, self._topic)
+
+    def take_over(self) -> None:
+        """Become the driver although another process holds the lease: for one that is alive but stuck.
+
+        Its later commits fail with `Fenced`. If it sits on a lock that is needed, it is killed first; if something
+        else does, `LeaseHeld` is raised.
+        """
+        replaced = self._store.lease()
+        self._lease.take_over()
+        for topic in declared(self).values():
+            for number in range(topic.partitions):
+                lock = self._log.partition(topic.name, number).lock
+                if lock.acquire(timeout=_PATIENCE):
+                    lock.release()
+                elif not self._lease.kill_if_holding(lock, replaced):
+                    holder = f"process {lock.holder()}"
+                    msg = f"{holder} sits on the lock of {topic.name}, partition {number}"
+                    raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
+
+    def close(self) -> None:
+        """Give back the lease and all files. Safe to call twice."""
+        self._lease.release()
+        self._log.close()
+        self._store.close()
+        self._topics.clear()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Pipeline({self.name!r}, path={self.path!r})"
+
+
+def reopen(path: str) -> Pipeline:
+    """Open the pipeline that a folder holds, under its own name and time zone."""
+    database = os.path.join(path, DATABASE)
+    if not os.path.isfile(database):
+        raise HeadwaterError("there is no pipeline here", where=os.path.abspath(path), hint="check the path")
+    store = SqliteStore(database)
+    name, timezone = store.kept("pipeline.name"), store.kept("pipeline.timezone")
+    store.close()
+    if name is None:
+        raise HeadwaterError("this folder was never a whole pipeline", where=os.path.abspath(path))
+    return Pipeline(name, path, timezone=timezone or "UTC")
+
+
+def declared(pipeline: Pipeline) -> dict[str, Stream | Table]:
+    """All topics that any process declared, in the order of their declaration."""
+    names = [d.name for d in pipeline._store.declarations().values() if d.kind in {"stream", "table"}]
+    return {name: pipeline._topic(name) for name in names}
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        msg = f"{name!r} is not a name for a pipeline"
+        raise HeadwaterError(msg, hint="use letters, digits, _ and -, beginning with a letter")
+    return name
+
+
+def _checked_timezone(timezone: str) -> str:
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, TypeError):
+        msg = f"{timezone!r} is not a time zone"
+        raise HeadwaterError(msg, hint="write it like Europe/Oslo or UTC") from None
+    return timezone
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        msg = f"the folder cannot be made: {error.strerror}"
+        raise Unavailable(msg, where=path, hint="choose another path, or check its permissions") from error

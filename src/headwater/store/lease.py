@@ -1,0 +1,120 @@
+"""The lease: one process at a time drives a pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from headwater.errors import LeaseHeld, Unavailable
+from headwater.lock import Lock
+from headwater.process import ProcessIdentity
+from headwater.store.records import LeaseRecord
+from headwater.store.store import Store
+
+_PATIENCE = 2.0
+
+
+class Lease:
+    """The right to commit ticks, as an epoch in the store plus a lock that dies with its holder.
+
+    The store's row names the epoch and the holder; `lease.<epoch>` in the folder is locked by the holder while
+    it lives. `acquire` takes over from a dead holder at once and refuses a living one; `take_over` replaces a
+    living one too: the raised epoch makes every later commit of the old holder fail with `Fenced`.
+    """
+
+    def __init__(self, store: Store, folder: str) -> None:
+        self.epoch = 0
+        self._store = store
+        self._folder = folder
+        self._lock: Lock | None = None
+
+    def _path(self, epoch: int) -> str:
+        return os.path.join(self._folder, f"lease.{epoch}")
+
+    def acquire(self) -> int:
+        """Become the driver if nobody living is; `LeaseHeld` otherwise. Returns the epoch."""
+        if self._lock is not None:
+            return self.epoch
+        record = self._store.lease()
+        if record.holder and self._living(record.epoch):
+            raise self._held(record)
+        return self._become(record)
+
+    def take_over(self) -> int:
+        """Become the driver whoever is. A holder that sits inside a write of the store is killed first."""
+        self.release()
+        record = self._store.lease()
+        try:
+            return self._become(record, timeout=_PATIENCE)
+        except Unavailable:
+            self._kill_if_it_blocks(record)
+            return self._become(record, timeout=_PATIENCE)
+
+    def _kill_if_it_blocks(self, record: LeaseRecord) -> None:
+        holder = _identity(record)
+        if holder is None or self._store.writer() != holder.pid or not holder.kill():
+            raise self._held(record)
+
+    def kill_if_holding(self, lock: Lock, record: LeaseRecord) -> bool:
+        """Kill the replaced holder if it is the one that sits on this lock; False if it is someone else."""
+        holder = _identity(record)
+        return holder is not None and lock.holder() == holder.pid and holder.kill()
+
+    def _living(self, epoch: int) -> bool:
+        path = self._path(epoch)
+        if not os.path.exists(path):
+            return False
+        lock = Lock(path)
+        try:
+            if not lock.acquire(timeout=0):
+                return True
+            lock.release()
+            return False
+        finally:
+            lock.close()
+
+    def _become(self, record: LeaseRecord, *, timeout: float | None = None) -> int:
+        """Lock the next epoch's file first, so that whoever reads the new row finds its holder alive."""
+        epoch = record.epoch + 1
+        lock = Lock(self._path(epoch))
+        if not lock.acquire(timeout=0):
+            raise self._held(record)
+        try:
+            identity = dataclasses.asdict(ProcessIdentity.own())
+            self.epoch = self._store.raise_epoch(identity, seen=record.epoch, timeout=timeout)
+        except BaseException:
+            lock.release()
+            lock.close()
+            raise
+        self._lock = lock
+        for old in range(max(1, epoch - 3), epoch):
+            if not self._living(old):
+                _remove(self._path(old))
+        return self.epoch
+
+    def _held(self, record: LeaseRecord) -> LeaseHeld:
+        holder = str(_identity(record) or "another process")
+        return LeaseHeld(
+            f"{holder} drives this pipeline",
+            holder=holder,
+            where=self._folder,
+            hint="stop it, or call take_over() if it is stuck",
+        )
+
+    def release(self) -> None:
+        """Give the lease up, so that the next driver need not wait for this process to end."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock.close()
+            self._lock = None
+
+
+def _identity(record: LeaseRecord) -> ProcessIdentity | None:
+    return ProcessIdentity(**record.holder) if record.holder else None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,45 @@
+"""What the store keeps, as plain values. Every `spec`, `cut` and `detail` is JSON-ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declared name. `number` is unique for ever: a name dropped and declared again gets another one."""
+
+    name: str
+    kind: str
+    number: int
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One immutable file (or part of one) of derived state, and the arrangement it belongs to."""
+
+    name: str
+    arrangement: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TickRecord:
+    """One committed tick. `cut` says which records it took, `runs` which files it added."""
+
+    number: int
+    at: int
+    cut: Mapping[str, Any]
+    runs: tuple[RunRecord, ...] = ()
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """Who drives, and the epoch that each new driver raises."""
+
+    epoch: int
+    holder: Mapping[str, Any]

@@ -1,0 +1,312 @@
+"""The embedded metadata store: one SQLite file in WAL mode with full synchronisation."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from headwater import crashpoint
+from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavailable
+from headwater.lock import Lock
+from headwater.store.records import Declaration, LeaseRecord, RunRecord, TickRecord
+
+FORMAT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS declarations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, spec TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS transactions (
+    id BLOB PRIMARY KEY, committed INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ticks (
+    number INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, at INTEGER NOT NULL, cut TEXT NOT NULL,
+    detail TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (
+    name TEXT PRIMARY KEY, tick INTEGER NOT NULL, arrangement TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_by_tick ON runs (tick);
+CREATE TABLE IF NOT EXISTS lease (
+    one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, holder TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS starts (
+    topic INTEGER NOT NULL, partition INTEGER NOT NULL, first INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+"""
+
+
+def _difference(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    parts = [
+        f"{field} is {old.get(field)!r} and would become {new.get(field)!r}"
+        for field in sorted({*old, *new})
+        if old.get(field) != new.get(field)
+    ]
+    return f"{name} is already declared differently: " + "; ".join(parts)
+
+
+class SqliteStore:
+    """A store in one file that many processes share; see `Store` for the contract.
+
+    Writers queue on a lock file of ours (`<path>.lock`) before they ask SQLite for its own, so that a waiting
+    one is woken at once and the holder can be named. `committed` is called after each write that returned.
+    """
+
+    def __init__(self, path: str, *, committed: Callable[[str], None] | None = None) -> None:
+        self.path = path
+        self._lock = Lock(path + ".lock")
+        self._threads = threading.RLock()
+        self._committed = committed
+        self._pid = -1
+        self._connection: sqlite3.Connection
+        if not self._has_tables():
+            with self._write():
+                self._make_tables()
+
+    def _has_tables(self) -> bool:
+        if not self._one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
+            return False
+        found = self._one("SELECT value FROM meta WHERE name = 'format'")
+        if found and int(found[0]) != FORMAT:
+            msg = f"this folder was written in format {found[0]}, and this version reads format {FORMAT}"
+            raise HeadwaterError(msg, where=self.path, hint="use the version of headwater that wrote it")
+        return found is not None
+
+    def _make_tables(self) -> None:
+        for statement in filter(str.strip, _TABLES.split(";")):
+            self._connection.execute(statement)
+        self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
+
+    # -- connections and transactions
+
+    def _open(self) -> sqlite3.Connection:
+        if self._pid != os.getpid():
+            try:
+                connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+            self._connection, self._pid = connection, os.getpid()
+        return self._connection
+
+    def _unavailable(self, error: sqlite3.Error) -> Unavailable:
+        return Unavailable(
+            f"the metadata store cannot be used: {error}",
+            where=self.path,
+            hint="check the disk's free space and the file's permissions",
+            retry=isinstance(error, sqlite3.OperationalError),
+        )
+
+    @contextmanager
+    def _write(self, *, durable: bool = True, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
+        with self._threads:
+            if not self._lock.acquire(timeout=timeout):
+                msg = f"the metadata store is being written by process {self._lock.holder()}"
+                raise Unavailable(msg, where=self.path, retry=True)
+            try:
+                connection = self._open()
+                if not durable:
+                    connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                finally:
+                    if not durable:
+                        connection.execute("PRAGMA synchronous = FULL")
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+            finally:
+                self._lock.release()
+            if self._committed is not None:
+                self._committed(self.path)
+
+    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._threads:
+            try:
+                return self._open().execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+
+    def _one(self, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
+        rows = self._all(sql, values)
+        return rows[0] if rows else None
+
+    # -- declarations
+
+    def declare(self, name: str, kind: str, spec: Mapping[str, Any]) -> Declaration:
+        """See `Store.declare`."""
+        text = json.dumps(spec, sort_keys=True)
+        found = self._find(name)
+        if found is None:
+            with self._write() as connection:
+                connection.execute(
+                    "INSERT OR IGNORE INTO declarations (name, kind, spec) VALUES (?, ?, ?)",
+                    (name, kind, text),
+                )
+            crashpoint.reach("declare.stored")
+            found = self._find(name)
+        if found is None:
+            msg = f"{name} was dropped while it was being declared"
+            raise DeclarationChanged(msg, retry=True)
+        if found.kind != kind:
+            msg = f"{name} is already declared as a {found.kind}, not a {kind}"
+            raise DeclarationChanged(msg, hint="choose another name, or drop the old one first")
+        if json.dumps(found.spec, sort_keys=True) != text:
+            raise DeclarationChanged(
+                _difference(name, found.spec, json.loads(text)),
+                hint="choose another name, or drop the old one first",
+            )
+        return found
+
+    def _find(self, name: str) -> Declaration | None:
+        row = self._one("SELECT name, kind, number, spec FROM declarations WHERE name = ?", (name,))
+        return Declaration(row[0], row[1], row[2], json.loads(row[3])) if row else None
+
+    def declarations(self) -> dict[str, Declaration]:
+        """See `Store.declarations`."""
+        rows = self._all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
+        return {name: Declaration(name, kind, number, json.loads(spec)) for name, kind, number, spec in rows}
+
+    def forget(self, name: str) -> None:
+        """See `Store.forget`."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM declarations WHERE name = ?", (name,))
+
+    # -- transactions
+
+    def decide(
+        self,
+        transaction: bytes,
+        *,
+        committed: bool,
+        at: int,
+        kept: Mapping[str, str] | None = None,
+        durable: bool = True,
+    ) -> bool:
+        """See `Store.decide`."""
+        with self._write(durable=durable) as connection:
+            added = connection.execute(
+                "INSERT OR IGNORE INTO transactions VALUES (?, ?, ?)", (transaction, int(committed), at)
+            ).rowcount
+            if not added:
+                found = connection.execute(
+                    "SELECT committed FROM transactions WHERE id = ?", (transaction,)
+                ).fetchone()
+                return bool(found[0])
+            if committed and kept:
+                connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(kept.items()))
+        return committed
+
+    def decisions(self, transactions: Iterable[bytes]) -> dict[bytes, bool]:
+        """See `Store.decisions`."""
+        found: dict[bytes, bool] = {}
+        for transaction in transactions:
+            row = self._one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
+            if row:
+                found[transaction] = bool(row[0])
+        return found
+
+    def kept(self, name: str) -> str | None:
+        """See `Store.kept`."""
+        row = self._one("SELECT value FROM kept WHERE name = ?", (name,))
+        return str(row[0]) if row else None
+
+    def keep(self, values: Mapping[str, str]) -> None:
+        """See `Store.keep`."""
+        with self._write() as connection:
+            connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(values.items()))
+
+    # -- the lease and ticks
+
+    def lease(self) -> LeaseRecord:
+        """See `Store.lease`."""
+        row = self._one("SELECT epoch, holder FROM lease")
+        return LeaseRecord(row[0], json.loads(row[1])) if row else LeaseRecord(0, {})
+
+    def raise_epoch(self, holder: Mapping[str, Any], *, seen: int, timeout: float | None = None) -> int:
+        """See `Store.raise_epoch`."""
+        with self._write(timeout=timeout) as connection:
+            if self.lease().epoch != seen:
+                msg = "another process became the driver in the meantime"
+                raise Fenced(msg, where=self.path)
+            connection.execute(
+                "INSERT OR REPLACE INTO lease VALUES (1, ?, ?)", (seen + 1, json.dumps(dict(holder)))
+            )
+        return seen + 1
+
+    def commit(self, tick: TickRecord, *, epoch: int) -> None:
+        """See `Store.commit`."""
+        with self._write() as connection:
+            current = self.lease().epoch
+            if current != epoch:
+                msg = f"this driver's epoch {epoch} was replaced by {current}; tick {tick.number} is not committed"
+                raise Fenced(msg, where=self.path, hint="stop this process, or take over again")
+            last = connection.execute("SELECT max(number) FROM ticks").fetchone()[0] or 0
+            if tick.number != last + 1:
+                msg = f"tick {tick.number} cannot follow tick {last}"
+                raise Fenced(msg, where=self.path)
+            connection.execute(
+                "INSERT INTO ticks VALUES (?, ?, ?, ?, ?)",
+                (tick.number, epoch, tick.at, json.dumps(dict(tick.cut)), json.dumps(dict(tick.detail))),
+            )
+            connection.executemany(
+                "INSERT INTO runs VALUES (?, ?, ?, ?)",
+                [(run.name, tick.number, run.arrangement, json.dumps(dict(run.detail))) for run in tick.runs],
+            )
+
+    def last_tick(self) -> TickRecord | None:
+        """See `Store.last_tick`."""
+        row = self._one("SELECT max(number) FROM ticks")
+        return self.tick(row[0]) if row and row[0] else None
+
+    def tick(self, number: int) -> TickRecord | None:
+        """See `Store.tick`."""
+        row = self._one("SELECT number, at, cut, detail FROM ticks WHERE number = ?", (number,))
+        if row is None:
+            return None
+        runs = self._all("SELECT name, arrangement, detail FROM runs WHERE tick = ? ORDER BY name", (number,))
+        return TickRecord(
+            row[0],
+            row[1],
+            json.loads(row[2]),
+            tuple(RunRecord(name, arrangement, json.loads(detail)) for name, arrangement, detail in runs),
+            json.loads(row[3]),
+        )
+
+    def runs(self) -> dict[str, int]:
+        """See `Store.runs`."""
+        return dict(self._all("SELECT name, tick FROM runs"))
+
+    # -- the log's beginnings
+
+    def set_start(self, topic: int, partition: int, offset: int) -> None:
+        """See `Store.set_start`."""
+        with self._write() as connection:
+            connection.execute(
+                "INSERT INTO starts VALUES (?, ?, ?) ON CONFLICT (topic, partition) "
+                "DO UPDATE SET first = max(first, excluded.first)",
+                (topic, partition, offset),
+            )
+
+    def starts(self, topic: int) -> dict[int, int]:
+        """See `Store.starts`."""
+        return dict(self._all("SELECT partition, first FROM starts WHERE topic = ?", (topic,)))
+
+    def writer(self) -> int | None:
+        """See `Store.writer`."""
+        return self._lock.holder()
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        with self._threads:
+            if self._pid == os.getpid():
+                self._connection.close()
+            self._pid = -1
+            self._lock.close()

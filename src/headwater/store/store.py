@@ -1,0 +1,96 @@
+"""The protocol that every metadata store fulfils. `tests/contracts/store.py` is its specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from headwater.store.records import Declaration, LeaseRecord, TickRecord
+
+
+class Store(Protocol):
+    """Small facts, each changed by one atomic and lasting transaction.
+
+    Safe for threads and for many processes at once. A write that returns has survived a power cut. A store
+    that cannot be written raises `Unavailable` and has changed nothing.
+    """
+
+    def declare(self, name: str, kind: str, spec: Mapping[str, Any]) -> Declaration:
+        """Declare a name; the same again is fine, another kind or spec is `DeclarationChanged`."""
+        ...
+
+    def declarations(self) -> dict[str, Declaration]:
+        """All declared names."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Take a declaration away; no error if it is gone."""
+        ...
+
+    def decide(
+        self,
+        transaction: bytes,
+        *,
+        committed: bool,
+        at: int,
+        kept: Mapping[str, str] | None = None,
+        durable: bool = True,
+    ) -> bool:
+        """Decide a transaction once and for all, and keep `kept` with it if it commits.
+
+        Whoever decides first is right: the return value is the decision that holds. With `durable=False` it
+        survives a killed process but not a power cut.
+        """
+        ...
+
+    def decisions(self, transactions: Iterable[bytes]) -> dict[bytes, bool]:
+        """The decisions that exist among these transactions."""
+        ...
+
+    def kept(self, name: str) -> str | None:
+        """What a transaction last kept under this name."""
+        ...
+
+    def keep(self, values: Mapping[str, str]) -> None:
+        """Keep values under their names, outside any transaction of the log."""
+        ...
+
+    def lease(self) -> LeaseRecord:
+        """Who drives now; epoch 0 and an empty holder if nobody ever did."""
+        ...
+
+    def raise_epoch(self, holder: Mapping[str, Any], *, seen: int, timeout: float | None = None) -> int:
+        """Become the driver if the epoch is still `seen`, else `Fenced`; returns the new epoch."""
+        ...
+
+    def commit(self, tick: TickRecord, *, epoch: int) -> None:
+        """Commit a tick; `Fenced` if the epoch is not the lease's or the tick is not the next one."""
+        ...
+
+    def last_tick(self) -> TickRecord | None:
+        """The newest committed tick."""
+        ...
+
+    def tick(self, number: int) -> TickRecord | None:
+        """One committed tick."""
+        ...
+
+    def runs(self) -> dict[str, int]:
+        """The names of all runs with the tick that added each."""
+        ...
+
+    def set_start(self, topic: int, partition: int, offset: int) -> None:
+        """Record that a partition begins at this offset from now on (it never goes back)."""
+        ...
+
+    def starts(self, topic: int) -> dict[int, int]:
+        """The recorded beginnings of a topic's partitions."""
+        ...
+
+    def writer(self) -> int | None:
+        """The id of the process that is inside a write at this moment, where that can be told."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; it may not be used afterwards."""
+        ...

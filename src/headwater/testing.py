@@ -1,0 +1,54 @@
+"""For tests, ours and yours: a clock that stands still, crashes at named points, and a pytest fixture.
+
+Installing Headwater registers this module as a pytest plugin, so a test that asks for `pipeline` gets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from headwater import crashpoint
+from headwater.crashpoint import CRASH_POINTS
+from headwater.pipeline import Pipeline
+
+__all__ = ["CRASH_POINTS", "ManualClock", "crash_at", "pipeline"]
+
+
+class ManualClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._now = round(start.timestamp() * 1_000_000)
+
+    def now(self) -> int:
+        """Microseconds since 1970, UTC."""
+        return self._now
+
+    def advance(self, *, seconds: float = 0, by: timedelta | None = None) -> None:
+        """Move on."""
+        self._now += round((by.total_seconds() if by else seconds) * 1_000_000)
+
+
+@contextmanager
+def crash_at(point: str, *, nth: int = 1) -> Iterator[None]:
+    """Kill this process, as by SIGKILL, when it reaches the point for the n-th time within the block.
+
+    For child processes set `HEADWATER_CRASH_AT=point` (or `point:n`) in their environment instead.
+    """
+    crashpoint.arm(point, nth=nth)
+    try:
+        yield
+    finally:
+        crashpoint.arm(None)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    """A new pipeline in a temporary folder."""
+    with Pipeline("test", tmp_path / "pipeline") as made:
+        yield made

@@ -1,0 +1,145 @@
+"""TopicDeclaration: everything that is fixed about a topic when it is declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from headwater.errors import HeadwaterError, SchemaError
+from headwater.schema import Schema, check_topic, parse
+from headwater.schema.types import Timestamp
+
+Kind = Literal["stream", "table"]
+DEAD_LETTERS = "__dead_letters"
+OPERATION = "_op"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_DURATION = re.compile(r"\d+(\.\d+)?\s+(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
+
+
+def topic_name(name: str) -> str:
+    """The name as we keep it (names are case-insensitive); an error if users may not use it."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name.lower()):
+        msg = f"{name!r} is not a name"
+        raise HeadwaterError(msg, hint="use up to 100 letters, digits and _, beginning with a letter")
+    if name.lower().endswith(("__log", DEAD_LETTERS)):
+        msg = f"{name!r} is a name of ours"
+        raise HeadwaterError(msg, hint="names ending in __log and __dead_letters belong to Headwater")
+    return name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeclaration:
+    """A topic's kind, columns, key and promises. `as_dict` and `from_dict` are inverse."""
+
+    name: str
+    kind: Kind
+    schema: Schema
+    key: tuple[str, ...] = ()
+    partitions: int = 1
+    event_time: str | None = None
+    lateness: str | None = None
+    on_error: str = "refuse"
+    durability: str = "fsync"
+
+    @classmethod
+    def check(
+        cls,
+        name: str,
+        kind: Kind,
+        schema: str,
+        *,
+        key: str | Sequence[str] | None,
+        partitions: int,
+        event_time: str | None = None,
+        lateness: str | None = None,
+        on_error: str,
+        durability: str,
+    ) -> TopicDeclaration:
+        """The declaration that a user means, or an error that says what is wrong with it."""
+        name = topic_name(name)
+        columns = parse(schema)
+        names = check_topic(columns, [key] if isinstance(key, str) else key)
+        _one_of(name, "on_error", on_error, ("refuse", "dead_letter"))
+        _one_of(name, "durability", durability, ("fsync", "none"))
+        if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= 1024:
+            msg = f"partitions is {partitions!r}"
+            raise HeadwaterError(msg, where=name, hint="a topic has 1 to 1024 partitions")
+        return cls(
+            name=name,
+            kind=kind,
+            schema=columns,
+            key=names,
+            partitions=partitions,
+            event_time=_event_time(name, columns, event_time),
+            lateness=_lateness(name, event_time, lateness),
+            on_error=on_error,
+            durability=durability,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The declaration as JSON-ready data, without its name and kind."""
+        return {
+            "schema": self.schema.ddl,
+            "key": list(self.key),
+            "partitions": self.partitions,
+            "event_time": self.event_time,
+            "lateness": self.lateness,
+            "on_error": self.on_error,
+            "durability": self.durability,
+        }
+
+    @classmethod
+    def from_dict(cls, name: str, kind: Kind, data: Mapping[str, Any]) -> TopicDeclaration:
+        """Read what `as_dict` gave."""
+        fields = {**data, "schema": parse(data["schema"]), "key": tuple(data["key"])}
+        return cls(name=name, kind=kind, **fields)
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """How records lie in the log: what was done, then the columns, all of them nullable for deletes' sake."""
+        columns = [pa.field(field.name, field.type) for field in self.schema.arrow]
+        return pa.schema([pa.field(OPERATION, pa.int8(), nullable=False), *columns])
+
+    def dead_letters(self) -> TopicDeclaration:
+        """The topic that takes this one's bad rows."""
+        return TopicDeclaration(
+            name=self.name + DEAD_LETTERS,
+            kind="stream",
+            schema=parse("reason STRING, column STRING, raw STRING, origin STRING"),
+            durability=self.durability,
+        )
+
+
+def _one_of(where: str, argument: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        msg = f"{argument} is {value!r}"
+        raise HeadwaterError(msg, where=where, hint=f"it is one of {', '.join(allowed)}")
+
+
+def _event_time(topic: str, schema: Schema, name: str | None) -> str | None:
+    if name is None:
+        return None
+    column = next((column for column in schema.columns if column.name.lower() == name.lower()), None)
+    if column is None:
+        msg = f"there is no column {name} to take the event time from"
+        raise SchemaError(msg, where=topic, column=name)
+    if not isinstance(column.type, Timestamp):
+        msg = f"the event time cannot be of type {column.type.ddl}"
+        raise SchemaError(msg, where=topic, column=name, hint="declare the column as TIMESTAMP")
+    return column.name
+
+
+def _lateness(topic: str, event_time: str | None, lateness: str | None) -> str | None:
+    if lateness is None:
+        return None
+    if event_time is None:
+        msg = "lateness needs an event_time column"
+        raise HeadwaterError(msg, where=topic)
+    if not _DURATION.fullmatch(lateness.strip()):
+        msg = f"{lateness!r} is not a duration"
+        raise HeadwaterError(msg, where=topic, hint="write it like '10 seconds'")
+    return lateness.strip()

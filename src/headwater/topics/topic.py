@@ -1,0 +1,158 @@
+"""Topic: what streams and tables have in common."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from xxhash import xxh64_intdigest
+
+from headwater.errors import SchemaError
+from headwater.log import Log, Parts, TopicSize
+from headwater.position import Position
+from headwater.schema import BadRow, Checked, Schema, hash_rows
+from headwater.topics.declaration import TopicDeclaration
+from headwater.topics.record_view import OPERATIONS, as_log_table, log_schema
+
+_NEWS_TIMEOUT = 0.5
+
+
+class Topic:
+    """A declared topic of a pipeline. Safe for threads.
+
+    Rows are checked before anything is stored: with `on_error="refuse"` the first bad one raises `SchemaError` and
+    nothing of the batch is stored; with `"dead_letter"` exactly the bad ones go to `<topic>__dead_letters`.
+    """
+
+    def __init__(self, declaration: TopicDeclaration, log: Log, timezone: str) -> None:
+        self.declaration = declaration
+        self.log = log
+        self._timezone = timezone
+        self._turn = itertools.count(random.randrange(declaration.partitions))  # noqa: S311  only spreads load
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.declaration.name
+
+    @property
+    def kind(self) -> str:
+        """`stream` or `table`."""
+        return self.declaration.kind
+
+    @property
+    def schema(self) -> Schema:
+        """The topic's columns."""
+        return self.declaration.schema
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key's columns; empty if there is no key."""
+        return self.declaration.key
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions."""
+        return self.declaration.partitions
+
+    @property
+    def durability(self) -> str:
+        """`fsync` or `none`."""
+        return self.declaration.durability
+
+    # -- writing
+
+    def store(
+        self, checked: Checked, operation: str, *, producer: str | None = None, sequence: int | None = None
+    ) -> Position:
+        """Append checked rows; bad ones are refused or set aside as the topic was declared."""
+        origin = operation if producer is None else f"{operation} by {producer}, sequence {sequence}"
+        aside = self.set_aside(checked.bad, origin)
+        parts = self.divide(checked.batch, operation, producer=producer, sequence=sequence)
+        return self.log.append(self.name, parts, producer=producer, sequence=sequence, aside=aside)
+
+    def set_aside(self, bad: tuple[BadRow, ...], origin: str) -> tuple[str, Parts] | None:
+        """The dead letters for bad rows, with their topic; raises the first instead if they are refused."""
+        if not bad:
+            return None
+        if self.declaration.on_error == "refuse":
+            first = bad[0]
+            others = f"; {len(bad) - 1} more rows are bad" if len(bad) > 1 else ""
+            raise SchemaError(
+                first.reason + others,
+                row=first.row,
+                column=first.column,
+                where=self.name,
+                hint="nothing of this batch was stored",
+            )
+        letters = self.declaration.dead_letters()
+        columns = [
+            pa.array([OPERATIONS.index("append")] * len(bad), pa.int8()),
+            pa.array([row.reason for row in bad], pa.string()),
+            pa.array([row.column for row in bad], pa.string()),
+            pa.array([row.raw for row in bad], pa.string()),
+            pa.array([origin] * len(bad), pa.string()),
+        ]
+        return letters.name, {0: pa.RecordBatch.from_arrays(columns, schema=letters.stored_schema)}
+
+    def divide(
+        self, batch: pa.RecordBatch, operation: str, *, producer: str | None = None, sequence: int | None = None
+    ) -> Parts:
+        """The rows by partition, in order, each with what was done to it."""
+        if batch.num_rows == 0:
+            return {}
+        operations = pa.array(np.full(batch.num_rows, OPERATIONS.index(operation), np.int8))
+        stored = pa.RecordBatch.from_arrays([operations, *batch.columns], schema=self.declaration.stored_schema)
+        if self.partitions == 1:
+            return {0: stored}
+        hashed = list(self.key) or (list(self.schema.names) if self.kind == "table" else [])
+        if not hashed:
+            start = next(self._turn) if producer is None else xxh64_intdigest(producer.encode()) + (sequence or 0)
+            return {start % self.partitions: stored}
+        chosen = hash_rows([batch.column(name) for name in hashed]) % self.partitions
+        return {
+            int(number): stored.take(pa.array(np.flatnonzero(chosen == number))) for number in np.unique(chosen)
+        }
+
+    # -- reading
+
+    def tail(self, *, since: Position | None = None, follow: bool = False) -> Iterator[pa.Table]:
+        """The records straight from the log, in the order of each partition, from the beginning or a position.
+
+        Columns as in `<topic>__log`. With `follow` it goes on for ever, waiting for news.
+        """
+        after = since.in_topic(self.name) if since is not None else {}
+        nexts = {number: after.get(number, 0) for number in range(self.partitions)}
+        if not follow:
+            yield from self._read(nexts)
+            return
+        news = self.log.wait([self.name], timeout=_NEWS_TIMEOUT)
+        try:
+            next(news)
+            while True:
+                yield from self._read(nexts)
+                next(news)
+        finally:
+            news.close()  # type: ignore[attr-defined]
+
+    def _read(self, nexts: dict[int, int]) -> Iterator[pa.Table]:
+        """What there is now, moving `nexts` on."""
+        for number, start in list(nexts.items()):
+            for records in self.log.read(self.name, number, start):
+                nexts[number] = records.end
+                yield as_log_table(records, self.schema)
+
+    def log_schema(self) -> pa.Schema:
+        """The columns that `tail` gives."""
+        return log_schema(self.schema)
+
+    def size(self) -> TopicSize:
+        """How many records and bytes the topic has."""
+        return self.log.size(self.name)
+
+    def verify(self) -> None:
+        """Read the whole topic; `LogDamaged` if anything that was stored is missing or changed."""
+        self.log.verify(self.name)
