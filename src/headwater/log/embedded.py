@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LogDamaged
@@ -14,6 +15,7 @@ from headwater.log.commit import Commit
 from headwater.log.cut import Cut, Place, choose
 from headwater.log.decisions import Decisions, Owner
 from headwater.log.entry import Entry, Records
+from headwater.log.extent import Extent, joined
 from headwater.log.log import Parts, TopicLog, TopicSize
 from headwater.log.partition import Partition
 from headwater.log.segment import prepare
@@ -79,6 +81,7 @@ class EmbeddedLog:
                 self.files,
                 self._clock,
                 folder,
+                start=partial(self._start, topic.number, partition),
                 boot=self._boot,
                 durable=topic.durable,
                 segment_bytes=self._segment_bytes,
@@ -180,18 +183,35 @@ class EmbeddedLog:
     def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
         """See `Log.read`."""
         source = self.partition(topic, partition)
-        for entry in source.entries(start, source.end()):
+        for entry in self._committed(source, start, end):
+            if entry.count:
+                yield _records(source, partition, entry, start, end)
+
+    def _committed(self, partition: Partition, start: int, end: int | None) -> Iterator[Entry]:
+        """The entries that count, up to an offset or the first undecided one."""
+        for entry in partition.entries(start, partition.end()):
             if end is not None and entry.offset >= end:
                 return
             fate = self._decisions.get(entry.transaction) if entry.transaction else True
             if fate is None:
                 return
-            if fate and entry.count:
-                yield _records(source, partition, entry, start, end)
+            if fate:
+                yield entry
+
+    def extents(self, topic: str, *, after: Cut, until: Cut) -> list[Extent]:
+        """The committed records between two cuts, as stretches that other processes can read by themselves."""
+        found: list[Extent] = []
+        for number, partition in self._of(topic).items():
+            start, end = after.end(topic, number), until.end(topic, number)
+            found += joined(partition.folder, number, self._committed(partition, start, end))
+        return found
 
     def start(self, topic: str, partition: int) -> int:
         """See `Log.start`."""
-        return self._store.starts(self._topic(topic).number).get(partition, 0)
+        return self._start(self._topic(topic).number, partition)
+
+    def _start(self, topic: int, partition: int) -> int:
+        return self._store.starts(topic).get(partition, 0)
 
     def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
         """See `Log.wait`."""
@@ -224,8 +244,8 @@ class EmbeddedLog:
 
     def verify(self, topic: str) -> None:
         """See `Log.verify`."""
-        for number, partition in self._of(topic).items():
-            partition.verify(self.start(topic, number))
+        for partition in self._of(topic).values():
+            partition.verify()
 
     def drop(self, topic: str) -> None:
         """See `Log.drop`."""

@@ -36,13 +36,22 @@ class Partition:
     """
 
     def __init__(
-        self, files: Files, clock: Clock, folder: str, *, boot: int, durable: bool, segment_bytes: int
+        self,
+        files: Files,
+        clock: Clock,
+        folder: str,
+        *,
+        start: Callable[[], int],
+        boot: int,
+        durable: bool,
+        segment_bytes: int,
     ) -> None:
         self.folder = folder
         self.durable = durable
         self.lock = Lock(os.path.join(folder, "lock"))
         self._files = files
         self._clock = clock
+        self._start = start
         self._boot = boot
         self._segment_bytes = segment_bytes
         self._segments = Segments(files, folder)
@@ -244,16 +253,14 @@ class Partition:
             raise Unavailable(msg, where=self.folder, retry=True) from error
         return min(written.mark, self._tail.read()[1].mark)
 
-    def start(self) -> int:
-        """The first offset that is still kept."""
-        return self._segments.first() if self._segments.bases() else 0
-
     def entries(self, offset: int, end: Mark) -> Iterator[Entry]:
         """The entries that hold this offset or come after it, up to a mark."""
         if not self._segments.bases():
             raise self._gone()
         if end.segment > self._segments.bases()[-1]:
             self._segments.refresh()
+        if offset < self._segments.first():
+            self._check_beginning()
         segment = self._segments.get(self._segments.holding(offset))
         byte = self._seek(segment, offset)
         while segment.base < end.segment:
@@ -262,6 +269,13 @@ class Partition:
             segment, byte = after, after.header.length
         if segment.base == end.segment:
             yield from self._from(offset, segment.entries(byte, end.byte))
+
+    def _check_beginning(self) -> None:
+        """What lies before the first segment was trimmed, or else it is lost."""
+        first, start = self._segments.refresh()[0], self._start()
+        if first > start:
+            msg = f"offsets {start} to {first} are missing"
+            raise LogDamaged(msg, segment=self.folder, byte=0, hint="restore these segments from a backup")
 
     @staticmethod
     def _from(offset: int, entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -291,7 +305,7 @@ class Partition:
         """Remove the segments that lie wholly before an offset; `record` notes the new start first."""
         with self.held() as written:
             bases = self._segments.refresh()
-            keep = [base for base in bases if base <= min(offset, written.segment)][-1]
+            keep = max([bases[0], *(base for base in bases if base <= min(offset, written.segment))])
             record(keep)
             crashpoint.reach("trim.recorded")
             for base in bases:
@@ -300,17 +314,10 @@ class Partition:
             self._files.sync_folder(self.folder)
         return keep
 
-    def verify(self, start: int) -> None:
+    def verify(self) -> None:
         """Read everything; `LogDamaged` if any byte that was on disk is missing or changed."""
-        first = self._segments.refresh()
-        if not first:
-            raise self._gone()
-        if first[0] > start:
-            msg = f"offsets {start} to {first[0]} are missing"
-            raise LogDamaged(msg, segment=self.folder, byte=0)
-        with self.held():
-            end = self.end()
-        for entry in self.entries(start, end):
+        self._segments.refresh()
+        for entry in self.entries(0, self.end()):
             self.batch(entry)
 
     def usage(self) -> tuple[int, int]:

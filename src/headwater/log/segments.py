@@ -94,7 +94,8 @@ class Segments:
         """Make a segment behind all others; under the partition's lock."""
         segment = Segment.create(self._files, self.folder, header)
         with self._threads:
-            self._bases = [*(base for base in self._bases if base < header.base), header.base]
+            if self._bases:
+                self._bases = [*(base for base in self._bases if base < header.base), header.base]
             self._open[header.base] = segment
         return segment
 

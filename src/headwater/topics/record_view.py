@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -25,13 +27,26 @@ def log_schema(schema: Schema) -> pa.Schema:
     return pa.schema([*_LEADING, *(pa.field(field.name, field.type) for field in schema.arrow)])
 
 
-def as_log_table(records: Records, schema: Schema) -> pa.Table:
-    """Records as rows of `<topic>__log`."""
-    count = records.batch.num_rows
-    leading = [
-        _NAMES.take(records.batch.column(0)),
-        pa.array(np.full(count, records.partition, np.int32)),
-        pa.array(np.arange(records.offset, records.offset + count, dtype=np.int64)),
-        pa.array(np.full(count, records.received_at, np.int64)).cast(pa.timestamp("us", "UTC")),
-    ]
-    return pa.Table.from_arrays([*leading, *records.batch.columns[1:]], schema=log_schema(schema))
+def as_log_table(records: Records, schema: Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """Records as rows of `<topic>__log`; only the named columns, if any are."""
+    whole = log_schema(schema)
+    names = whole.names if columns is None else columns
+    make = {"_op": _operation, "_partition": _partition, "_offset": _offset, "_received_at": _received_at}
+    arrays = [make[name](records) if name in make else records.batch.column(name) for name in names]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([whole.field(name) for name in names]))
+
+
+def _operation(records: Records) -> pa.Array:
+    return _NAMES.take(records.batch.column(0))
+
+
+def _partition(records: Records) -> pa.Array:
+    return pa.array(np.full(records.batch.num_rows, records.partition, np.int32))
+
+
+def _offset(records: Records) -> pa.Array:
+    return pa.array(np.arange(records.offset, records.end, dtype=np.int64))
+
+
+def _received_at(records: Records) -> pa.Array:
+    return pa.array(np.full(records.batch.num_rows, records.received_at, np.int64)).cast(pa.timestamp("us", "UTC"))

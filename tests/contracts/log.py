@@ -1,0 +1,392 @@
+"""What every log must do. A backend's test module subclasses this and says how to open one."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from headwater.errors import HeadwaterError, SequenceGap
+from headwater.log import Cut, Log, TopicLog
+from headwater.position import Position
+
+SCHEMA = pa.schema([pa.field("_op", pa.int8(), nullable=False), ("id", pa.int64()), ("name", pa.string())])
+Open = Callable[[], Log]
+
+
+def rows(*ids: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"_op": 0, "id": i, "name": f"n{i}"} for i in ids], schema=SCHEMA)
+
+
+def ids(log: Log, topic: str = "orders", partition: int = 0, start: int = 0, end: int | None = None) -> list[int]:
+    return [i for records in log.read(topic, partition, start, end) for i in records.batch.column("id").to_pylist()]
+
+
+def ids_in(log: Log, cut: Cut, after: Cut | None = None) -> dict[tuple[str, int], list[int]]:
+    return {
+        (topic, partition): ids(log, topic, partition, after.end(topic, partition) if after else 0, end)
+        for (topic, partition), end in cut.ends.items()
+    }
+
+
+class LogContract:
+    @pytest.fixture
+    def open_log(self) -> Open:
+        """A function that opens the same log anew, as another process would, with its topics declared."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def topics(self) -> list[TopicLog]:
+        return [
+            TopicLog("orders", 1, SCHEMA),
+            TopicLog("clicks", 2, SCHEMA, partitions=3),
+            TopicLog("hints", 3, SCHEMA, durable=False),
+            TopicLog("letters", 4, SCHEMA),
+        ]
+
+    @pytest.fixture
+    def log(self, open_log: Open) -> Iterator[Log]:
+        opened = open_log()
+        yield opened
+        opened.close()
+
+    # -- appending and reading
+
+    def test_what_was_appended_is_read_in_order_by_everyone(self, log: Log, open_log: Open) -> None:
+        assert log.append("orders", {0: rows(1, 2)}) == Position.of("orders", {0: 2})
+        assert log.append("orders", {0: rows(3)}) == Position.of("orders", {0: 3})
+        assert ids(open_log()) == [1, 2, 3]
+
+    def test_an_empty_topic_has_no_records(self, log: Log) -> None:
+        assert ids(log) == []
+        assert log.append("orders", {}) == Position.of("orders", {})
+        assert log.cut(["orders"]).rows == 0
+
+    def test_reading_starts_and_ends_at_any_offset_also_inside_a_batch(self, log: Log) -> None:
+        log.append("orders", {0: rows(*range(10))})
+        log.append("orders", {0: rows(*range(10, 20))})
+        for start in range(21):
+            for end in range(start, 21):
+                assert ids(log, start=start, end=end) == list(range(start, end))
+
+    def test_records_carry_their_offset_and_time_of_receipt(self, log: Log) -> None:
+        log.append("orders", {0: rows(1, 2)})
+        log.append("orders", {0: rows(3)})
+        first, second = log.read("orders", 0, 0)
+        assert (first.offset, first.end, second.offset, second.end) == (0, 2, 2, 3)
+        assert 0 < first.received_at <= second.received_at
+        assert first.sequence < second.sequence
+        (inner,) = log.read("orders", 0, 1, 2)
+        assert (inner.offset, inner.batch.column("id").to_pylist()) == (1, [2])
+
+    def test_values_come_back_as_they_were(self, log: Log) -> None:
+        batch = pa.RecordBatch.from_pylist(
+            [{"_op": 2, "id": None, "name": "æ\0x"}, {"_op": 1, "id": -(2**63), "name": None}], schema=SCHEMA
+        )
+        log.append("orders", {0: batch})
+        (records,) = log.read("orders", 0, 0)
+        assert records.batch.equals(batch)
+
+    def test_a_batch_over_several_partitions_is_in_all_of_them(self, log: Log) -> None:
+        position = log.append("clicks", {0: rows(1), 2: rows(2, 3)})
+        assert position == Position.of("clicks", {0: 1, 2: 2})
+        assert [ids(log, "clicks", p) for p in range(3)] == [[1], [], [2, 3]]
+
+    def test_a_large_batch_is_stored_whole(self, log: Log) -> None:
+        text = "x" * 1000
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array([0] * 40_000, pa.int8()), pa.array(range(40_000)), pa.array([text] * 40_000)], schema=SCHEMA
+        )
+        log.append("orders", {0: batch})
+        assert ids(log) == list(range(40_000))
+
+    def test_records_without_fsync_are_read_at_once_by_others(self, log: Log, open_log: Open) -> None:
+        log.append("hints", {0: rows(1)})
+        assert ids(open_log(), "hints") == [1]
+
+    def test_an_unknown_topic_or_partition_is_an_error(self, log: Log) -> None:
+        with pytest.raises(HeadwaterError, match="no topic called nothing"):
+            log.append("nothing", {0: rows(1)})
+        with pytest.raises(HeadwaterError, match="no partition 7"):
+            log.append("orders", {7: rows(1)})
+
+    def test_many_threads_lose_nothing_and_keep_each_ones_order(self, log: Log, open_log: Open) -> None:
+        def produce(writer: int) -> None:
+            own = open_log() if writer % 2 else log
+            for number in range(30):
+                own.append("orders", {0: rows(writer * 1000 + number)})
+
+        threads = [threading.Thread(target=produce, args=(writer,)) for writer in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = ids(log)
+        assert sorted(found) == sorted(w * 1000 + n for w in range(6) for n in range(30))
+        for writer in range(6):
+            mine = [i for i in found if i // 1000 == writer]
+            assert mine == sorted(mine)
+
+    # -- idempotent producers
+
+    def test_the_same_sequence_again_stores_once_and_returns_the_same_position(
+        self, log: Log, open_log: Open
+    ) -> None:
+        first = log.append("orders", {0: rows(1)}, producer="p", sequence=7)
+        log.append("orders", {0: rows(9)})
+        assert log.append("orders", {0: rows(1)}, producer="p", sequence=7) == first
+        assert open_log().append("orders", {0: rows(1)}, producer="p", sequence=7) == first
+        assert ids(log) == [1, 9]
+
+    def test_an_old_sequence_again_returns_its_position_however_long_ago_it_was(
+        self, log: Log, open_log: Open
+    ) -> None:
+        positions = [log.append("orders", {0: rows(n)}, producer="p", sequence=n) for n in range(20)]
+        other = open_log()
+        assert [other.append("orders", {0: rows(n)}, producer="p", sequence=n) for n in range(20)] == positions
+        assert ids(log) == list(range(20))
+
+    def test_a_skipped_sequence_is_a_gap_and_stores_nothing(self, log: Log, open_log: Open) -> None:
+        log.append("orders", {0: rows(1)}, producer="p", sequence=7)
+        with pytest.raises(SequenceGap, match="sequence 9 after 7"):
+            open_log().append("orders", {0: rows(3)}, producer="p", sequence=9)
+        log.append("orders", {0: rows(2)}, producer="p", sequence=8)
+        assert ids(log) == [1, 2]
+
+    def test_a_producers_first_sequence_may_be_any_number(self, log: Log) -> None:
+        log.append("orders", {0: rows(1)}, producer="p", sequence=1_000_000)
+        log.append("orders", {0: rows(2)}, producer="q", sequence=0)
+        log.append("orders", {0: rows(3)}, producer="r", sequence=-5)
+        log.append("orders", {0: rows(4)}, producer="r", sequence=-4)
+        assert ids(log) == [1, 2, 3, 4]
+
+    def test_sequences_are_per_topic_over_all_its_partitions(self, log: Log, open_log: Open) -> None:
+        log.append("clicks", {0: rows(1)}, producer="p", sequence=1)
+        second = log.append("clicks", {1: rows(2), 2: rows(3)}, producer="p", sequence=2)
+        log.append("orders", {0: rows(1)}, producer="p", sequence=50)
+        log.append("clicks", {0: rows(4)}, producer="p", sequence=3)
+        assert open_log().append("clicks", {1: rows(2), 2: rows(3)}, producer="p", sequence=2) == second
+        with pytest.raises(SequenceGap):
+            open_log().append("clicks", {2: rows(9)}, producer="p", sequence=5)
+        assert [ids(log, "clicks", p) for p in range(3)] == [[1, 4], [2], [3]]
+
+    def test_an_empty_batch_uses_its_sequence_up(self, log: Log, open_log: Open) -> None:
+        first = log.append("orders", {}, producer="p", sequence=1)
+        assert open_log().append("orders", {}, producer="p", sequence=1) == first
+        log.append("orders", {0: rows(2)}, producer="p", sequence=2)
+        assert ids(log) == [2]
+
+    def test_a_producer_without_a_sequence_is_an_error(self, log: Log) -> None:
+        with pytest.raises(HeadwaterError, match="producer and a sequence"):
+            log.append("orders", {0: rows(1)}, producer="p")
+        with pytest.raises(HeadwaterError, match="producer and a sequence"):
+            log.append("orders", {0: rows(1)}, sequence=1)
+
+    def test_what_is_set_aside_is_stored_once_with_the_batch(self, log: Log, open_log: Open) -> None:
+        for opened in (log, open_log()):
+            opened.append("orders", {0: rows(1)}, producer="p", sequence=1, aside=("letters", {0: rows(66)}))
+        for opened in (log, open_log()):
+            opened.append("orders", {}, producer="p", sequence=2, aside=("letters", {0: rows(67)}))
+        assert ids(log) == [1]
+        assert ids(log, "letters") == [66, 67]
+
+    # -- transactions
+
+    def test_a_transaction_is_seen_whole_or_not_at_all(self, log: Log, open_log: Open) -> None:
+        other = open_log()
+        transaction = log.transaction()
+        transaction.append("orders", {0: rows(1)})
+        transaction.append("clicks", {0: rows(2), 2: rows(3)})
+        transaction.append("orders", {0: rows(4)})
+        assert ids(other) == []
+        position = transaction.commit()
+        assert position == Position.of("orders", {0: 2}) | Position.of("clicks", {0: 1, 2: 1})
+        assert (ids(other), ids(other, "clicks"), ids(other, "clicks", 2)) == ([1, 4], [2], [3])
+
+    def test_an_aborted_transaction_leaves_nothing(self, log: Log) -> None:
+        transaction = log.transaction()
+        transaction.append("orders", {0: rows(1)})
+        transaction.abort()
+        transaction.abort()
+        with pytest.raises(HeadwaterError, match="has ended"):
+            transaction.append("orders", {0: rows(1)})
+        with pytest.raises(HeadwaterError, match="has ended"):
+            transaction.commit()
+        assert ids(log) == []
+
+    def test_a_transaction_that_was_never_ended_blocks_nobody(self, log: Log, open_log: Open) -> None:
+        forgotten = log.transaction()
+        forgotten.append("orders", {0: rows(1)})
+        other = open_log()
+        other.append("orders", {0: rows(2)})
+        assert ids(log) == [2]
+        assert other.cut(["orders"]).rows == 1
+
+    def test_a_transaction_may_be_larger_than_what_is_kept_in_memory(self, log: Log) -> None:
+        big = pa.RecordBatch.from_arrays(
+            [pa.array([0] * 9_000, pa.int8()), pa.array(range(9_000)), pa.array(["y" * 1000] * 9_000)],
+            schema=SCHEMA,
+        )
+        transaction = log.transaction()
+        for _ in range(9):
+            transaction.append("orders", {0: big})
+            transaction.append("clicks", {1: rows(5)})
+        transaction.commit()
+        assert ids(log) == list(range(9_000)) * 9
+        assert ids(log, "clicks", 1) == [5] * 9
+
+    # -- cuts
+
+    def test_a_cut_has_everything_that_was_acknowledged(self, log: Log, open_log: Open) -> None:
+        log.append("orders", {0: rows(1, 2)})
+        log.append("clicks", {1: rows(3)})
+        log.append("hints", {0: rows(4)})
+        cut = open_log().cut(["orders", "clicks", "hints"])
+        assert cut.rows == 4
+        assert ids_in(log, cut) == {("orders", 0): [1, 2], ("clicks", 1): [3], ("hints", 0): [4]}
+
+    def test_cuts_follow_each_other_without_gap_or_overlap(self, log: Log) -> None:
+        chance = random.Random(7)
+        written = 0
+        seen: list[int] = []
+        cut: Cut | None = None
+        for _ in range(40):
+            for _ in range(chance.randrange(3)):
+                size = chance.randrange(1, 4)
+                log.append("clicks", {chance.randrange(3): rows(*range(written, written + size))})
+                written += size
+            after, cut = cut, log.cut(["clicks"], after=cut, target=chance.choice([1, 3, None]))
+            found = [i for part in ids_in(log, cut, after).values() for i in part]
+            assert len(found) == cut.rows
+            seen += found
+        last = log.cut(["clicks"], after=cut)
+        seen += [i for part in ids_in(log, last, cut).values() for i in part]
+        assert sorted(seen) == list(range(written))
+
+    def test_a_cut_with_a_target_takes_whole_batches_in_the_order_of_their_appends(self, log: Log) -> None:
+        for number in range(10):
+            log.append("clicks", {number % 3: rows(number, number)})
+        cut: Cut | None = None
+        taken = []
+        for _ in range(5):
+            after, cut = cut, log.cut(["clicks"], after=cut, target=5)
+            assert cut.rows == 4
+            taken.append(sorted({i for part in ids_in(log, cut, after).values() for i in part}))
+        assert taken == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+        assert log.cut(["clicks"], after=cut, target=5).rows == 0
+
+    def test_a_batch_larger_than_the_target_is_still_taken(self, log: Log) -> None:
+        log.append("orders", {0: rows(*range(50))})
+        log.append("orders", {0: rows(50)})
+        cut = log.cut(["orders"], target=1)
+        assert cut.rows == 50
+        assert log.cut(["orders"], after=cut, target=1).rows == 1
+
+    def test_a_cut_never_splits_a_transaction_or_a_batch_over_partitions(self, log: Log) -> None:
+        for number in range(8):
+            transaction = log.transaction()
+            transaction.append("orders", {0: rows(number)})
+            transaction.append("clicks", {number % 3: rows(number), (number + 1) % 3: rows(number)})
+            transaction.commit()
+            log.append("clicks", {0: rows(100 + number), 1: rows(100 + number)})
+        cut: Cut | None = None
+        for _ in range(16):
+            after, cut = cut, log.cut(["orders", "clicks"], after=cut, target=1)
+            found = sorted(i for part in ids_in(log, cut, after).values() for i in part)
+            assert cut.rows == len(found)
+            assert len(set(found)) == 1
+            assert len(found) == (3 if found[0] < 100 else 2)
+
+    def test_a_cut_survives_being_written_down(self, log: Log) -> None:
+        log.append("clicks", {0: rows(1), 2: rows(2)})
+        cut = log.cut(["clicks", "orders"])
+        assert Cut.from_dict(cut.as_dict()) == cut
+
+    def test_cuts_are_causal_under_concurrent_appends(self, log: Log, open_log: Open) -> None:
+        """Each writer appends n to partition a, is acknowledged, then n to partition b of the other topic."""
+        stop = threading.Event()
+        written = [0]
+
+        def produce() -> None:
+            own = open_log()
+            while not stop.is_set():
+                number = written[0]
+                own.append("hints", {0: rows(number)})
+                own.append("clicks", {number % 3: rows(number)})
+                own.append("orders", {0: rows(number)})
+                written[0] += 1
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            cut: Cut | None = None
+            for _ in range(60):
+                cut = log.cut(["orders", "clicks", "hints"], after=cut)
+                clicks = sum(cut.end("clicks", p) for p in range(3))
+                assert cut.end("hints", 0) >= clicks >= cut.end("orders", 0)
+        finally:
+            stop.set()
+            thread.join()
+
+    # -- waiting and keeping house
+
+    def test_a_waiting_reader_is_woken_by_another_ones_append(self, log: Log, open_log: Open) -> None:
+        news = log.wait(["orders", "clicks"], timeout=20)
+        timer = threading.Timer(0.05, lambda: open_log().append("clicks", {2: rows(1)}))
+        timer.start()
+        assert next(news) is True
+        timer.join()
+        assert ids(log, "clicks", 2) == [1]
+
+    def test_a_reader_without_news_waits_until_its_timeout(self, log: Log) -> None:
+        assert next(log.wait(["orders"], timeout=0.01)) is False
+
+    def test_trimming_keeps_what_comes_after_and_is_never_undone(self, log: Log, open_log: Open) -> None:
+        for number in range(200):
+            log.append("orders", {0: rows(number)}, producer="p", sequence=number)
+        first = log.trim("orders", 0, 150)
+        assert 0 < first <= 150
+        other = open_log()
+        assert other.start("orders", 0) == log.start("orders", 0) == first
+        assert ids(other) == list(range(first, 200))
+        assert log.trim("orders", 0, 10) == first
+        log.verify("orders")
+
+    def test_producers_are_remembered_over_trimming(self, log: Log, open_log: Open) -> None:
+        first = log.append("orders", {0: rows(-1)}, producer="old", sequence=4)
+        for number in range(200):
+            log.append("orders", {0: rows(number)}, producer="p", sequence=number)
+        assert log.trim("orders", 0, 190) > 1
+        other = open_log()
+        assert other.append("orders", {0: rows(-1)}, producer="old", sequence=4) == first
+        with pytest.raises(SequenceGap):
+            other.append("orders", {0: rows(-1)}, producer="old", sequence=6)
+        forgotten = other.append("orders", {0: rows(3)}, producer="p", sequence=3)
+        assert 4 <= forgotten.in_topic("orders")[0] <= 200
+        assert ids(log)[-1] == 199
+
+    def test_size_counts_records_and_bytes(self, log: Log) -> None:
+        before = log.size("clicks")
+        log.append("clicks", {0: rows(1, 2), 1: rows(3)})
+        after = log.size("clicks")
+        assert (before.records, after.records) == (0, 3)
+        assert after.bytes > before.bytes
+
+    def test_a_dropped_topic_is_gone_and_its_writers_are_told(self, log: Log, open_log: Open) -> None:
+        other = open_log()
+        other.append("orders", {0: rows(1)})
+        log.drop("orders")
+        with pytest.raises(HeadwaterError, match="no topic called orders"):
+            ids(log)
+        with pytest.raises(HeadwaterError, match="dropped"):
+            other.append("orders", {0: rows(2)})
+
+    def test_offsets_increase_over_everything(self, log: Log) -> None:
+        for number in range(30):
+            log.append("orders", {0: rows(*range(number % 4))})
+        found = [(records.offset, records.end) for records in log.read("orders", 0, 0)]
+        assert all(first[1] <= second[0] for first, second in pairwise(found))

@@ -1,0 +1,171 @@
+"""What every metadata store must do. A backend's test module subclasses this and says how to open one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from headwater.errors import DeclarationChanged, Fenced
+from headwater.store import RunRecord, Store, TickRecord
+
+Open = Callable[[], Store]
+
+
+class StoreContract:
+    @pytest.fixture
+    def open_store(self) -> Open:
+        """A function that opens the same store anew, as another process would."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, open_store: Open) -> Iterator[Store]:
+        opened = open_store()
+        yield opened
+        opened.close()
+
+    def test_the_same_declaration_again_is_fine(self, store: Store, open_store: Open) -> None:
+        first = store.declare("orders", "stream", {"schema": "id BIGINT", "key": ["id"]})
+        again = open_store().declare("orders", "stream", {"key": ["id"], "schema": "id BIGINT"})
+        assert again == first
+
+    def test_another_declaration_of_a_name_is_refused_with_the_difference(self, store: Store) -> None:
+        store.declare("orders", "stream", {"partitions": 1, "key": ["id"]})
+        with pytest.raises(DeclarationChanged, match=r"partitions is 1 and would become 2") as refused:
+            store.declare("orders", "stream", {"partitions": 2, "key": ["id"]})
+        assert "key" not in refused.value.what
+        with pytest.raises(DeclarationChanged, match=r"declared as a stream, not a table"):
+            store.declare("orders", "table", {"partitions": 1, "key": ["id"]})
+        assert store.declarations()["orders"].spec == {"partitions": 1, "key": ["id"]}
+
+    def test_a_name_declared_again_after_it_was_forgotten_has_another_number(self, store: Store) -> None:
+        first = store.declare("orders", "stream", {})
+        store.forget("orders")
+        store.forget("orders")
+        assert "orders" not in store.declarations()
+        assert store.declare("orders", "stream", {"new": True}).number > first.number
+
+    def test_of_many_who_declare_differently_at_once_exactly_one_wins(self, open_store: Open) -> None:
+        outcomes: list[str] = []
+
+        def declare(number: int) -> None:
+            try:
+                open_store().declare("orders", "stream", {"partitions": number})
+                outcomes.append("won")
+            except DeclarationChanged:
+                outcomes.append("refused")
+
+        _at_once([partial(declare, number) for number in range(6)])
+        assert sorted(outcomes) == ["refused"] * 5 + ["won"]
+
+    def test_the_first_decision_of_a_transaction_holds(self, store: Store, open_store: Open) -> None:
+        assert store.decide(b"a" * 16, committed=True, at=1, kept={"source": "12"}) is True
+        assert open_store().decide(b"a" * 16, committed=False, at=2, kept={"source": "13"}) is True
+        assert store.decide(b"b" * 16, committed=False, at=3, kept={"source": "14"}) is False
+        assert store.decide(b"b" * 16, committed=True, at=4, kept={"source": "15"}) is False
+        assert store.decisions([b"a" * 16, b"b" * 16, b"c" * 16]) == {b"a" * 16: True, b"b" * 16: False}
+        assert store.kept("source") == "12"
+        assert store.kept("unknown") is None
+
+    def test_of_a_commit_and_an_abort_at_once_all_are_told_the_same(self, open_store: Open) -> None:
+        told: list[bool] = []
+
+        def decide(committed: bool) -> None:
+            told.append(open_store().decide(b"t" * 16, committed=committed, at=1))
+
+        _at_once([partial(decide, committed) for committed in (True, False) * 4])
+        assert len(told) == 8
+        assert len(set(told)) == 1
+
+    def test_a_decision_that_need_not_survive_a_power_cut_is_seen_by_others(
+        self, store: Store, open_store: Open
+    ) -> None:
+        store.decide(b"a" * 16, committed=True, at=1, durable=False)
+        assert open_store().decisions([b"a" * 16]) == {b"a" * 16: True}
+
+    def test_kept_values_are_replaced(self, store: Store, open_store: Open) -> None:
+        store.keep({"x": "1", "y": "2"})
+        store.keep({"x": "3"})
+        assert (open_store().kept("x"), open_store().kept("y")) == ("3", "2")
+
+    def test_each_new_driver_raises_the_epoch(self, store: Store, open_store: Open) -> None:
+        assert store.lease().epoch == 0
+        assert store.raise_epoch({"pid": 1}, seen=0) == 1
+        assert open_store().raise_epoch({"pid": 2}, seen=1) == 2
+        assert (store.lease().epoch, store.lease().holder) == (2, {"pid": 2})
+
+    def test_an_epoch_seen_too_long_ago_cannot_be_raised(self, store: Store) -> None:
+        store.raise_epoch({}, seen=0)
+        with pytest.raises(Fenced):
+            store.raise_epoch({}, seen=0)
+        assert store.lease().epoch == 1
+
+    def test_a_committed_tick_is_there_for_all(self, store: Store, open_store: Open) -> None:
+        store.raise_epoch({}, seen=0)
+        runs = (RunRecord("1-a.arrow", "orders by id", {"bucket": 3}), RunRecord("1-b.arrow", "orders by id", {}))
+        tick = TickRecord(1, 99, {"sequence": 7, "ends": {"orders": {"0": 5}}}, runs, {"rows": 5})
+        store.commit(tick, epoch=1)
+        other = open_store()
+        assert other.last_tick() == tick
+        assert other.tick(1) == tick
+        assert other.tick(2) is None
+        assert other.runs() == {"1-a.arrow": 1, "1-b.arrow": 1}
+
+    def test_a_commit_with_an_old_epoch_is_fenced_and_changes_nothing(self, store: Store) -> None:
+        store.raise_epoch({}, seen=0)
+        store.raise_epoch({}, seen=1)
+        with pytest.raises(Fenced):
+            store.commit(TickRecord(1, 0, {}, (RunRecord("x", "y", {}),)), epoch=1)
+        assert store.last_tick() is None
+        assert store.runs() == {}
+        store.commit(TickRecord(1, 0, {}), epoch=2)
+
+    def test_ticks_follow_each_other_without_gap_or_repeat(self, store: Store) -> None:
+        store.raise_epoch({}, seen=0)
+        for wrong in (2, 0):
+            with pytest.raises(Fenced):
+                store.commit(TickRecord(wrong, 0, {}), epoch=1)
+        store.commit(TickRecord(1, 0, {}), epoch=1)
+        with pytest.raises(Fenced):
+            store.commit(TickRecord(1, 0, {}), epoch=1)
+        store.commit(TickRecord(2, 0, {}), epoch=1)
+        last = store.last_tick()
+        assert last is not None
+        assert last.number == 2
+
+    def test_of_many_who_commit_the_same_tick_at_once_one_does(self, store: Store, open_store: Open) -> None:
+        store.raise_epoch({}, seen=0)
+        done: list[int] = []
+
+        def commit(number: int) -> None:
+            try:
+                open_store().commit(TickRecord(1, number, {}), epoch=1)
+                done.append(number)
+            except Fenced:
+                pass
+
+        _at_once([partial(commit, number) for number in range(6)])
+        assert len(done) == 1
+
+    def test_a_partitions_beginning_never_goes_back(self, store: Store, open_store: Open) -> None:
+        store.set_start(3, 0, 0)
+        store.set_start(3, 1, 50)
+        store.set_start(3, 1, 20)
+        store.set_start(4, 1, 9)
+        assert open_store().starts(3) == {0: 0, 1: 50}
+
+
+def _at_once(actions: list[Callable[[], object]]) -> None:
+    barrier = threading.Barrier(len(actions))
+
+    def act(action: Callable[[], object]) -> None:
+        barrier.wait()
+        action()
+
+    threads = [threading.Thread(target=act, args=(action,)) for action in actions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
