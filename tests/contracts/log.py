@@ -131,6 +131,17 @@ class LogContract:
             mine = [i for i in found if i // 1000 == writer]
             assert mine == sorted(mine)
 
+    def test_reading_can_start_at_a_time(self, log: Log) -> None:
+        for number in range(60):
+            log.append("orders", {0: rows(number, number)})
+        found = list(log.read("orders", 0, 0))
+        for records in found:
+            first = next(other.offset for other in found if other.received_at >= records.received_at)
+            assert log.offset_at("orders", 0, records.received_at) == first
+            assert log.offset_at("orders", 0, records.received_at + 1) > records.offset
+        assert log.offset_at("orders", 0, 0) == 0
+        assert log.offset_at("orders", 0, found[-1].received_at + 1) == 120
+
     # -- idempotent producers
 
     def test_the_same_sequence_again_stores_once_and_returns_the_same_position(

@@ -213,6 +213,10 @@ class EmbeddedLog:
     def _start(self, topic: int, partition: int) -> int:
         return self._store.starts(topic).get(partition, 0)
 
+    def offset_at(self, topic: str, partition: int, received_at: int) -> int:
+        """See `Log.offset_at`."""
+        return self.partition(topic, partition).offset_at(received_at)
+
     def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
         """See `Log.wait`."""
         paths = [partition.tail_path for topic in topics for partition in self._of(topic).values()]

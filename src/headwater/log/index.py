@@ -82,16 +82,16 @@ def load(files: Files, folder: str, base: int) -> list[Hint]:
     return hints
 
 
-def byte_before_offset(hints: list[Hint], offset: int) -> int:
-    """The byte of the last hinted entry that begins at or before the offset; 0 if none does."""
+def before_offset(hints: list[Hint], offset: int) -> Hint | None:
+    """The last hinted entry that begins at or before the offset."""
     found = bisect.bisect_right(hints, offset, key=lambda hint: hint.offset)
-    return hints[found - 1].byte if found else 0
+    return hints[found - 1] if found else None
 
 
-def byte_before_time(hints: list[Hint], received_at: int) -> int:
-    """The byte of the last hinted entry that was received before the time; 0 if none was."""
+def before_time(hints: list[Hint], received_at: int) -> Hint | None:
+    """The last hinted entry that was received before the time."""
     found = bisect.bisect_left(hints, received_at, key=lambda hint: hint.received_at)
-    return hints[found - 1].byte if found else 0
+    return hints[found - 1] if found else None
 
 
 def remove(files: Files, folder: str, base: int) -> None:

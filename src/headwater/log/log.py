@@ -99,6 +99,10 @@ class Log(Protocol):
         """The first offset that is still kept."""
         ...
 
+    def offset_at(self, topic: str, partition: int, received_at: int) -> int:
+        """The first offset received at that time or later; the end of the partition if there is none."""
+        ...
+
     def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
         """Each step waits until there may be news of the topics (True) or the timeout passes (False)."""
         ...

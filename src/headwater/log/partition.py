@@ -262,13 +262,29 @@ class Partition:
         if offset < self._segments.first():
             self._check_beginning()
         segment = self._segments.get(self._segments.holding(offset))
-        byte = self._seek(segment, offset)
+        hints = index.load(self._files, self.folder, segment.base)
+        for entry in self._walk(segment, self._trusted_byte(segment, index.before_offset(hints, offset)), end):
+            if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
+                yield entry
+
+    def _walk(self, segment: Segment, byte: int, end: Mark) -> Iterator[Entry]:
+        """All entries from a place on, over the segments, up to a mark."""
         while segment.base < end.segment:
             after = self._segments.following(segment)
-            yield from self._from(offset, segment.entries(byte, after.header.previous_length))
+            yield from segment.entries(byte, after.header.previous_length)
             segment, byte = after, after.header.length
         if segment.base == end.segment:
-            yield from self._from(offset, segment.entries(byte, end.byte))
+            yield from segment.entries(byte, end.byte)
+
+    def offset_at(self, received_at: int) -> int:
+        """The first offset whose record was received at that time or later; the next offset if none was."""
+        end = self.end()
+        segment = self._segments.get(self._segments.received_before(received_at))
+        hints = index.load(self._files, self.folder, segment.base)
+        for entry in self._walk(segment, self._trusted_byte(segment, index.before_time(hints, received_at)), end):
+            if entry.received_at >= received_at:
+                return entry.offset
+        return self.next_offset()
 
     def _check_beginning(self) -> None:
         """What lies before the first segment was trimmed, or else it is lost."""
@@ -278,21 +294,15 @@ class Partition:
             raise LogDamaged(msg, segment=self.folder, byte=0, hint="restore these segments from a backup")
 
     @staticmethod
-    def _from(offset: int, entries: Iterator[Entry]) -> Iterator[Entry]:
-        for entry in entries:
-            if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
-                yield entry
-
-    def _seek(self, segment: Segment, offset: int) -> int:
-        """A byte at or before the offset, from the index if it tells the truth."""
-        byte = index.byte_before_offset(index.load(self._files, self.folder, segment.base), offset)
-        if byte:
+    def _trusted_byte(segment: Segment, hint: index.Hint | None) -> int:
+        """Where to start reading: at the hint if it tells the truth, else at the segment's beginning."""
+        if hint is not None:
             try:
-                found = next(segment.entries(byte, segment.size()), None)
+                found = next(segment.entries(hint.byte, segment.size()), None)
             except LogDamaged:
                 found = None
-            if found is not None and found.offset <= offset:
-                return byte
+            if found is not None and found.offset == hint.offset:
+                return hint.byte
         return segment.header.length
 
     def batch(self, entry: Entry) -> pa.RecordBatch:

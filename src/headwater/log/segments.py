@@ -67,6 +67,12 @@ class Segments:
         bases = self.bases()
         return bases[max(0, bisect.bisect_right(bases, offset) - 1)]
 
+    def received_before(self, received_at: int) -> int:
+        """The base of the last segment before which nothing was received at that time or later."""
+        bases = self.bases()
+        found = bisect.bisect_left(bases[1:], received_at, key=lambda base: self.get(base).header.received_at)
+        return bases[found]
+
     def following(self, segment: Segment) -> Segment:
         """The segment behind a sealed one; `LogDamaged` if the chain is broken there."""
         with self._threads:
