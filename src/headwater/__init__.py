@@ -1,5 +1,8 @@
 """Headwater: a database turned inside out on Spark."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from headwater.errors import (
     DeclarationChanged,
     Fenced,
@@ -14,12 +17,29 @@ from headwater.errors import (
     ViewRefused,
     ViewSuspended,
 )
-from headwater.pipeline.pipeline import Pipeline
 from headwater.position import Position
-from headwater.topics.stream import Stream
-from headwater.topics.table import Table
+
+if TYPE_CHECKING:
+    from headwater.pipeline.pipeline import Pipeline
+    from headwater.topics.stream import Stream
+    from headwater.topics.table import Table
 
 __version__ = "0.1.0.dev0"
+
+_LATER = {
+    "Pipeline": "headwater.pipeline.pipeline",
+    "Stream": "headwater.topics.stream",
+    "Table": "headwater.topics.table",
+}
+"""Names that bring pyarrow with them, imported when they are first used: the command line starts faster."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        msg = f"module 'headwater' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(_LATER[name]), name)
+
 
 __all__ = [
     "DeclarationChanged",

@@ -60,6 +60,7 @@ class EmbeddedLog:
         self._owner = Owner(self._owners)
         self._numbers = SequenceNumbers(self.files, self.folder, self._boot, self._highest_sequence)
         self._topics: dict[str, TopicLog] = {}
+        self._closed = False
         self._partitions: dict[Place, Partition] = {}
 
     # -- topics
@@ -264,6 +265,9 @@ class EmbeddedLog:
 
     def close(self) -> None:
         """See `Log.close`."""
+        if self._closed:
+            return
+        self._closed = True
         self._owner.give_up()
         for partition in self._partitions.values():
             partition.close()

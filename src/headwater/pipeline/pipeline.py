@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import cast
+from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from headwater.clock import Clock, SystemClock
@@ -116,7 +117,11 @@ class Pipeline:
     def _declare(self, declaration: TopicDeclaration) -> Stream | Table:
         if declaration.on_error == "dead_letter":
             self._declare(declaration.dead_letters())
-        stored = self._store.declare(declaration.name, declaration.kind, declaration.as_dict())
+        spec = declaration.as_dict()
+        before = self._store.declarations().get(declaration.name)
+        if before is not None and _folded(before.spec) == _folded(spec):
+            spec = dict(before.spec)
+        stored = self._store.declare(declaration.name, declaration.kind, spec)
         known = self._topics.get(declaration.name)
         return known if known is not None else self._attach(stored)
 
@@ -215,6 +220,11 @@ def declared(pipeline: Pipeline) -> dict[str, Stream | Table]:
     """All topics that any process declared, in the order of their declaration."""
     names = [d.name for d in pipeline._store.declarations().values() if d.kind in {"stream", "table"}]
     return {name: pipeline._topic(name) for name in names}
+
+
+def _folded(spec: Mapping[str, Any]) -> Any:
+    """A declaration for comparison: names of columns are the same in any case."""
+    return json.loads(json.dumps(spec, sort_keys=True).lower())
 
 
 def _checked_name(name: str) -> str:

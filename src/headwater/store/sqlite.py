@@ -61,8 +61,7 @@ class SqliteStore:
         self._pid = -1
         self._connection: sqlite3.Connection
         if not self._has_tables():
-            with self._write():
-                self._make_tables()
+            self._prepare()
 
     def _has_tables(self) -> bool:
         if not self._one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
@@ -72,6 +71,16 @@ class SqliteStore:
             msg = f"this folder was written in format {found[0]}, and this version reads format {FORMAT}"
             raise HeadwaterError(msg, where=self.path, hint="use the version of headwater that wrote it")
         return found is not None
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file. The change to WAL is under our lock: two that make it at once both fail."""
+        with self._threads, self._lock:
+            try:
+                self._open().execute("PRAGMA journal_mode = WAL")
+            except sqlite3.Error as error:
+                raise self._unavailable(error) from error
+        with self._write():
+            self._make_tables()
 
     def _make_tables(self) -> None:
         for statement in filter(str.strip, _TABLES.split(";")):
@@ -84,7 +93,6 @@ class SqliteStore:
         if self._pid != os.getpid():
             try:
                 connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
-                connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
             except sqlite3.Error as error:
                 raise self._unavailable(error) from error

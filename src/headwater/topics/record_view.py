@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,6 @@ from headwater.schema import Schema
 OPERATIONS = ("append", "upsert", "delete")
 """What can be done to a topic; the log stores the place in this list."""
 
-_NAMES = pa.array(OPERATIONS, pa.string())
 _LEADING = (
     pa.field("_op", pa.string()),
     pa.field("_partition", pa.int32()),
@@ -37,7 +37,13 @@ def as_log_table(records: Records, schema: Schema, columns: Sequence[str] | None
 
 
 def _operation(records: Records) -> pa.Array:
-    return _NAMES.take(records.batch.column(0))
+    return _names().take(records.batch.column(0))
+
+
+@cache
+def _names() -> pa.Array:
+    """Made when it is first needed: pyarrow brings in pandas with its first array."""
+    return pa.array(OPERATIONS, pa.string())
 
 
 def _partition(records: Records) -> pa.Array:

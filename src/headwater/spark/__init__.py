@@ -1,0 +1,1 @@
+"""All that imports pyspark. Importing this package alone does not."""
