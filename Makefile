@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --constraint constraints.txt
 
-.PHONY: setup demo test check soak bench bench-log mutants docs clean
+.PHONY: setup demo test check docs mutants soak bench bench-log clean
 
 setup: .venv/.installed
 
@@ -31,12 +31,32 @@ demo: .venv/.installed
 
 test: .venv/.tested
 	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest
 
 check: .venv/.tested
 	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -m "not slow and not spark and not service"
+
+docs: .venv/.tested
+	@$(BIN)/python -m pytest tests/docs
+
+# Breaks promises on purpose, one at a time; each must turn a test red.
+mutants: .venv/.tested
+	@$(BIN)/python -m tests.mutants.run
+
+# The long campaign: a thousand killed writers. SEED=n repeats one.
+soak: .venv/.tested
+	@$(BIN)/python -m tests.crash.kills --kills 1000 $(if $(SEED),--seed $(SEED))
+
+bench: bench-log
+
+# The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.
+bench-log: .venv/.tested
+	@$(BIN)/python -m bench.log
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results
