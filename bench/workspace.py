@@ -1,0 +1,35 @@
+"""Where the benchmark keeps files: artifacts for good, data of one measurement only while it runs.
+
+Everything lives below `bench/.cache`, so ours and the peer's logs are on the same disk and file system.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+CACHE = BENCH / ".cache"
+
+
+class CannotMeasure(Exception):
+    """Something outside this project is missing; the benchmark says so and goes on with the rest."""
+
+
+@contextmanager
+def scratch(name: str) -> Iterator[Path]:
+    """Give an empty directory that is removed afterwards.
+
+    What earlier measurements left dirty in the page cache is written out first, so that nobody pays for the
+    writes of the one before.
+    """
+    runs = CACHE / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=runs))
+    os.sync()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
