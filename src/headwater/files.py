@@ -7,7 +7,21 @@ Tests pass another one: to record every call, to fail the n-th, to fill the disk
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from headwater.errors import Unavailable
+
+
+@contextmanager
+def disk_errors_told() -> Iterator[None]:
+    """Turn an error of the system into one for users. Serves as a decorator too, but not of generators."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"the disk refused: {error.strerror or error}"
+        hint = "check the disk's free space, its health and the permissions"
+        raise Unavailable(msg, where=str(error.filename or ""), hint=hint, retry=True) from error
 
 
 class Files:

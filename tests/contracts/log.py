@@ -196,6 +196,10 @@ class LogContract:
             log.append("orders", {0: rows(1)}, producer="p")
         with pytest.raises(HeadwaterError, match="producer and a sequence"):
             log.append("orders", {0: rows(1)}, sequence=1)
+        for producer, sequence in (("", 1), ("p" * 201, 1), ("p", 2**63), ("p", True), ("p", 1.0)):
+            with pytest.raises(HeadwaterError, match=r"producer is|sequence is"):
+                log.append("orders", {0: rows(1)}, producer=producer, sequence=sequence)  # type: ignore[arg-type]
+        assert ids(log) == []
 
     def test_what_is_set_aside_is_stored_once_with_the_batch(self, log: Log, open_log: Open) -> None:
         for opened in (log, open_log()):
@@ -346,15 +350,21 @@ class LogContract:
     # -- waiting and keeping house
 
     def test_a_waiting_reader_is_woken_by_another_ones_append(self, log: Log, open_log: Open) -> None:
-        news = log.wait(["orders", "clicks"], timeout=20)
+        news = log.watch(["orders", "clicks"])
         timer = threading.Timer(0.05, lambda: open_log().append("clicks", {2: rows(1)}))
         timer.start()
-        assert next(news) is True
+        assert news.wait(20) is True
         timer.join()
+        news.close()
         assert ids(log, "clicks", 2) == [1]
 
     def test_a_reader_without_news_waits_until_its_timeout(self, log: Log) -> None:
-        assert next(log.wait(["orders"], timeout=0.01)) is False
+        assert log.watch(["orders"]).wait(0.01) is False
+
+    def test_news_that_came_before_the_wait_is_not_missed(self, log: Log, open_log: Open) -> None:
+        news = log.watch(["orders"])
+        open_log().append("orders", {0: rows(1)})
+        assert news.wait(20) is True
 
     def test_trimming_keeps_what_comes_after_and_is_never_undone(self, log: Log, open_log: Open) -> None:
         for number in range(200):
@@ -379,6 +389,18 @@ class LogContract:
         forgotten = other.append("orders", {0: rows(3)}, producer="p", sequence=3)
         assert 4 <= forgotten.in_topic("orders")[0] <= 200
         assert ids(log)[-1] == 199
+
+    def test_a_reader_goes_on_behind_what_is_trimmed_under_it(self, log: Log, open_log: Open) -> None:
+        for number in range(200):
+            log.append("orders", {0: rows(number)})
+        other = open_log()
+        reading = other.read("orders", 0, 0)
+        seen = [next(reading).offset]
+        first = log.trim("orders", 0, 150)
+        seen += [records.offset for records in reading]
+        assert seen == sorted(set(seen))
+        assert set(seen) >= set(range(first, 200))
+        assert ids(other) == list(range(first, 200))
 
     def test_size_counts_records_and_bytes(self, log: Log) -> None:
         before = log.size("clicks")

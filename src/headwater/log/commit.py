@@ -66,15 +66,16 @@ class Commit:
         All partitions of the topic are held, because together they know the producer's last sequence.
         """
         with _all_held(list(involved.values())) as generations:
-            if not targets:
+            if all(name != topic for name, _ in targets):  # also without a record, the topic knows the sequence
                 first = min(place for place in involved if place[0] == topic)
-                targets = {first: (involved[first], [_nothing(involved[first], producer)])}
+                targets = {**targets, first: (involved[first], [_nothing(involved[first], producer)])}
             identity = None if _is_one_frame(targets) else self._owner.new_transaction()
             known = {
-                place: partition.producers(self._decisions.get).batches(producer, self._committed)
+                place: partition.producers().batches(producer, self._committed)
                 for place, partition in involved.items()
             }
             last = max((batch.sequence for batches in known.values() for batch in batches), default=None)
+            self._make_last_lasting(involved, known, last)
             if last is not None and sequence <= last:
                 return self._position_of(involved, known, topic, producer, sequence)
             if last is not None and sequence != last + 1:
@@ -169,6 +170,17 @@ class Commit:
                 raise Unavailable(msg, retry=True, hint="wait for it, or stop that process")
             time.sleep(0.001)
         return fate
+
+    def _make_last_lasting(
+        self, involved: Mapping[Place, Partition], known: Mapping[Place, list[Appended]], last: int | None
+    ) -> None:
+        """Sync the producer's last batch if nobody has: what is said of it, and what follows it, relies on it.
+
+        Its own append may still wait for the disk, or its process may have been killed before it synced.
+        """
+        for place, batches in known.items():
+            if batches and batches[-1].sequence == last and batches[-1].after and involved[place].durable:
+                involved[place].sync_before(batches[-1].after)
 
     def _position_of(
         self,

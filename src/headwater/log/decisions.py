@@ -44,7 +44,7 @@ class Owner:
             self._pid, self._id = os.getpid(), secrets.token_bytes(8)
             self._lock = Lock(_path(self._folder, self._id))
             self._lock.acquire()
-            if os.path.exists(self._lock.path):
+            if not self._lock.is_removed():
                 return
 
     def give_up(self) -> None:

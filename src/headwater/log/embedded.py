@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from headwater.clock import Clock, SystemClock
-from headwater.errors import HeadwaterError, LogDamaged
-from headwater.files import Files
+from headwater.errors import HeadwaterError, LogDamaged, Unavailable
+from headwater.files import Files, disk_errors_told
+from headwater.lock import Lock
 from headwater.log import decisions as deciding
 from headwater.log.commit import Commit
 from headwater.log.cut import Cut, Place, choose
@@ -37,6 +38,7 @@ class EmbeddedLog:
     `boot` tells one start of the machine from the next; what was not synced is trusted only within one.
     """
 
+    @disk_errors_told()
     def __init__(
         self,
         folder: str,
@@ -58,7 +60,7 @@ class EmbeddedLog:
         self._decisions = Decisions(self.files, store, self._clock, self._owners)
         deciding.sweep(self._owners, os.path.join(self.folder, "spill"))
         self._owner = Owner(self._owners)
-        self._numbers = SequenceNumbers(self.files, self.folder, self._boot, self._highest_sequence)
+        self._numbers = SequenceNumbers(self.files, self.folder, self._boot, store, self._highest_sequence)
         self._topics: dict[str, TopicLog] = {}
         self._closed = False
         self._partitions: dict[Place, Partition] = {}
@@ -68,6 +70,7 @@ class EmbeddedLog:
     def _topic_folder(self, topic: TopicLog) -> str:
         return os.path.join(self.folder, f"{topic.name}.{topic.number}")
 
+    @disk_errors_told()
     def declare(self, topic: TopicLog) -> None:
         """See `Log.declare`. A partition that was made once and is gone is not made again."""
         made = self._store.starts(topic.number)
@@ -75,6 +78,7 @@ class EmbeddedLog:
             folder = os.path.join(self._topic_folder(topic), str(partition))
             if partition not in made:
                 Partition.create(self.files, folder, topic.schema, boot=self._boot, created_at=self._clock.now())
+                self._sync_folders(topic)
                 self._store.set_start(topic.number, partition, 0)
             elif not self.files.exists(folder):
                 raise LogDamaged("the partition's folder is missing", segment=folder, byte=0)
@@ -83,11 +87,17 @@ class EmbeddedLog:
                 self._clock,
                 folder,
                 start=partial(self._start, topic.number, partition),
+                decision=self._decisions.get,
                 boot=self._boot,
                 durable=topic.durable,
                 segment_bytes=self._segment_bytes,
             )
         self._topics[topic.name] = topic
+
+    def _sync_folders(self, topic: TopicLog) -> None:
+        """Make the names of folders lasting: whoever made them may have been killed before, or still be at it."""
+        for folder in (self._topic_folder(topic), self.folder, os.path.dirname(self.folder)):
+            self.files.sync_folder(folder)
 
     def _topic(self, name: str) -> TopicLog:
         topic = self._topics.get(name)
@@ -103,6 +113,13 @@ class EmbeddedLog:
             msg = f"{topic} has no partition {partition}"
             raise HeadwaterError(msg, where=self.folder)
         return found
+
+    def locks(self) -> Iterator[tuple[str, Lock]]:
+        """Every lock that appending or cutting needs, with what it guards; inner ones first."""
+        yield "the sequence numbers", self._numbers.lock
+        for (topic, number), partition in self._partitions.items():
+            for lock in partition.locks:
+                yield f"{topic}, partition {number}", lock
 
     def _of(self, topic: str) -> dict[int, Partition]:
         return {number: self.partition(topic, number) for number in range(self._topic(topic).partitions)}
@@ -120,6 +137,7 @@ class EmbeddedLog:
 
     # -- appending
 
+    @disk_errors_told()
     def append(
         self,
         topic: str,
@@ -130,9 +148,7 @@ class EmbeddedLog:
         aside: tuple[str, Parts] | None = None,
     ) -> Position:
         """See `Log.append`."""
-        if (producer is None) != (sequence is None):
-            msg = "an idempotent append needs a producer and a sequence"
-            raise HeadwaterError(msg, where=topic, hint="give both, or neither")
+        _check_producer(topic, producer, sequence)
         batches = {(topic, number): batch for number, batch in parts.items()}
         if aside is not None:
             batches |= {(aside[0], number): batch for number, batch in aside[1].items()}
@@ -159,6 +175,7 @@ class EmbeddedLog:
 
     # -- reading
 
+    @disk_errors_told()
     def cut(self, topics: Sequence[str], *, after: Cut | None = None, target: int | None = None) -> Cut:
         """See `Log.cut`.
 
@@ -177,16 +194,19 @@ class EmbeddedLog:
             for place, written in ends.items()
         }
         cut, last = choose(entries, after=after, sequence=sequence, target=target, decision=self._decisions.get)
-        for place in last:
-            self._partitions[place].sync_to(ends[place])
+        for place, entry in last.items():
+            if self._partitions[place].sync_to(ends[place]) < entry.after:
+                msg = "the disk failed, and records were taken back while they were being cut"
+                raise Unavailable(msg, where=self._partitions[place].folder, retry=True)
         return cut
 
     def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
         """See `Log.read`."""
         source = self.partition(topic, partition)
-        for entry in self._committed(source, start, end):
-            if entry.count:
-                yield _records(source, partition, entry, start, end)
+        with disk_errors_told():
+            for entry in self._committed(source, start, end):
+                if entry.count:
+                    yield _records(source, partition, entry, start, end)
 
     def _committed(self, partition: Partition, start: int, end: int | None) -> Iterator[Entry]:
         """The entries that count, up to an offset or the first undecided one."""
@@ -199,6 +219,7 @@ class EmbeddedLog:
             if fate:
                 yield entry
 
+    @disk_errors_told()
     def extents(self, topic: str, *, after: Cut, until: Cut) -> list[Extent]:
         """The committed records between two cuts, as stretches that other processes can read by themselves."""
         found: list[Extent] = []
@@ -214,22 +235,18 @@ class EmbeddedLog:
     def _start(self, topic: int, partition: int) -> int:
         return self._store.starts(topic).get(partition, 0)
 
+    @disk_errors_told()
     def offset_at(self, topic: str, partition: int, received_at: int) -> int:
         """See `Log.offset_at`."""
         return self.partition(topic, partition).offset_at(received_at)
 
-    def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
-        """See `Log.wait`."""
-        paths = [partition.tail_path for topic in topics for partition in self._of(topic).values()]
-        watch = Watch(paths)
-        try:
-            while True:
-                yield watch.wait(timeout)
-        finally:
-            watch.close()
+    def watch(self, topics: Sequence[str]) -> Watch:
+        """See `Log.watch`."""
+        return Watch([partition.tail_path for topic in topics for partition in self._of(topic).values()])
 
     # -- keeping house
 
+    @disk_errors_told()
     def trim(self, topic: str, partition: int, before: int) -> int:
         """See `Log.trim`. Works by whole segments; the active one stays."""
         number = self._topic(topic).number
@@ -237,6 +254,7 @@ class EmbeddedLog:
             before, lambda first: self._store.set_start(number, partition, first)
         )
 
+    @disk_errors_told()
     def size(self, topic: str) -> TopicSize:
         """See `Log.size`."""
         records = used = segments = 0
@@ -247,11 +265,13 @@ class EmbeddedLog:
             segments += count
         return TopicSize(records, used, segments)
 
+    @disk_errors_told()
     def verify(self, topic: str) -> None:
         """See `Log.verify`."""
         for partition in self._of(topic).values():
             partition.verify()
 
+    @disk_errors_told()
     def drop(self, topic: str) -> None:
         """See `Log.drop`."""
         declared = self._topic(topic)
@@ -274,6 +294,18 @@ class EmbeddedLog:
         self._partitions.clear()
         self._topics.clear()
         self._numbers.close()
+
+
+def _check_producer(topic: str, producer: str | None, sequence: int | None) -> None:
+    if (producer is None) != (sequence is None):
+        msg = "an idempotent append needs a producer and a sequence"
+        raise HeadwaterError(msg, where=topic, hint="give both, or neither")
+    if producer is not None and not (isinstance(producer, str) and 0 < len(producer) <= 200):
+        msg = f"producer is {str(producer)[:50]!r}"
+        raise HeadwaterError(msg, where=topic, hint="it is a name of 1 to 200 characters")
+    if sequence is not None and (type(sequence) is not int or not -(2**63) <= sequence < 2**63):
+        msg = f"sequence is {sequence!r}"
+        raise HeadwaterError(msg, where=topic, hint="it is a whole number of at most 64 bits")
 
 
 def _records(source: Partition, partition: int, entry: Entry, start: int, end: int | None) -> Records:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import suppress
+
 from headwater import crashpoint
-from headwater.errors import Unavailable
+from headwater.errors import LogDamaged, Unavailable
 from headwater.files import Files
 from headwater.lock import Lock
 from headwater.log import index
 from headwater.log.entry import Entry, Mark
+from headwater.log.segment import Segment
 from headwater.log.segments import Segments
 from headwater.log.tail_file import Synced, TailFile, Written
+
+_GATHER = 0.0002
+"""Seconds that an append in company waits for another one to share its sync with."""
 
 
 class GroupCommit:
     """Makes a partition's written frames lasting.
 
     Whoever gets the sync lock syncs all that is written at that moment and publishes how far; those who waited
-    for the lock meanwhile mostly find that their frame was among it. Lock order: partition, then sync.
+    for the lock meanwhile mostly find that their frame was among it. On a quick disk too few would: so an append
+    that is not alone first gives the next one a moment. Lock order: partition, then sync.
     """
 
     def __init__(self, files: Files, segments: Segments, tail: TailFile, lock: Lock, partition_lock: Lock) -> None:
@@ -25,19 +34,32 @@ class GroupCommit:
         self._tail = tail
         self._lock = lock
         self._partition_lock = partition_lock
+        self._before: tuple[int, Mark] | None = None
+        self._suspect: Mark | None = None
 
     def wait(self, entry: Entry, generation: int, *, take_back: bool = True) -> None:
         """Return when the entry is on disk; `Unavailable` if it is not and was taken back."""
         crashpoint.reach("append.before_sync")
-        if not self._reached(entry.after, generation):
-            try:
-                self.sync(entry.after, generation)
-            except OSError as error:
-                self._failed(entry.after, generation, take_back=take_back)
+        if self._in_company(entry) and self._is_last(entry):
+            time.sleep(_GATHER)
+        try:
+            self.sync(entry.after, generation)
+        except OSError as error:
+            if not self._is_safe_anyway(entry, generation, take_back=take_back):
                 raise _not_stored(self._segments.folder, error) from error
-            if self._tail.read()[1].generation != generation and not self._still_there(entry):
-                raise _not_stored(self._segments.folder, None)
+        if self._tail.read()[1].generation != generation and not self._still_there(entry):
+            raise _not_stored(self._segments.folder, None)
         crashpoint.reach("append.synced")
+
+    def _in_company(self, entry: Entry) -> bool:
+        """Whether someone else, process or thread, wrote since this thread last did."""
+        me = threading.get_ident()
+        before, self._before = self._before, (me, entry.after)
+        return before is not None and before != (me, entry.place)
+
+    def _is_last(self, entry: Entry) -> bool:
+        written, _ = self._tail.read()
+        return written is not None and written.mark == entry.after
 
     def _reached(self, mark: Mark, generation: int) -> bool:
         synced = self._tail.read()[1]
@@ -45,56 +67,90 @@ class GroupCommit:
 
     def sync(self, mark: Mark, generation: int) -> None:
         """Sync up to a mark at least, in company. Raises the system's error if the disk fails."""
+        if self._reached(mark, generation):
+            return
         with self._lock:
             written, synced = self._tail.read()
-            if synced.mark >= mark and synced.generation == generation:
+            if synced.generation > generation or synced.mark.segment > mark.segment:
                 return
-            if synced.mark.segment > mark.segment:
+            if synced.mark >= mark and synced.generation == generation:
                 return
             if written is not None and written.generation != generation:
                 return
-            self._segments.get(mark.segment).sync()
             reached = written.mark if written is not None and written.segment == mark.segment else mark
-            self._tail.publish_synced(Synced(generation, max(reached, mark)))
+            self._sync_segment(max(reached, mark), generation, synced)
 
     def seal(self, mark: Mark, generation: int) -> None:
         """Sync a segment to its end and say so; for the holder of the partition's lock."""
         with self._lock:
-            self._segments.get(mark.segment).sync()
+            self._sync_segment(mark, generation, self._tail.read()[1])
+
+    def _sync_segment(self, mark: Mark, generation: int, synced: Synced) -> None:
+        """The only place that syncs frames, under the sync lock.
+
+        After an fsync that failed, the kernel takes the file's pages for clean, and the next fsync would succeed
+        without writing them. So they are made dirty again: at once, for other processes, and before the next try.
+        """
+        segment = self._segments.get(mark.segment)
+        if self._suspect is not None and self._suspect.segment == mark.segment:
+            segment.rewrite(self._suspect.byte, mark.byte)
+        try:
+            segment.sync()
+            self._suspect = None
             self._tail.publish_synced(Synced(generation, mark))
+        except OSError:
+            self._suspect = Mark(mark.segment, self._known(segment, synced))
+            with suppress(OSError):
+                if synced.is_known:
+                    self._tail.publish_synced(synced)
+                segment.rewrite(self._suspect.byte, mark.byte)
+            raise
+
+    @staticmethod
+    def _known(segment: Segment, synced: Synced) -> int:
+        """Up to which byte a segment is known to be on disk."""
+        return max(segment.header.length, synced.mark.byte if synced.mark.segment == segment.base else 0)
 
     def _still_there(self, entry: Entry) -> bool:
         """After frames were taken back by someone: whether this one is still where it was written."""
         written, _ = self._tail.read()
         if written is None or written.mark < entry.after:
             return False
-        segment = self._segments.get(entry.place.segment)
-        found = next(segment.entries(entry.place.byte, entry.after.byte), None)
+        try:
+            segment = self._segments.get(entry.place.segment)
+            found = next(segment.entries(entry.place.byte, entry.after.byte), None)
+        except LogDamaged:  # another frame lies across that place
+            return False
         return found is not None and found.sequence == entry.sequence
 
-    def _failed(self, mark: Mark, generation: int, *, take_back: bool) -> None:
+    def _is_safe_anyway(self, entry: Entry, generation: int, *, take_back: bool) -> bool:
         """The disk refused: what is not known to be on it is taken back, so that it cannot seem to be stored.
 
-        Records that were acknowledged without fsync stay; their pages are written again, for the kernel may
-        take them for clean after the error.
+        True if the entry is on disk all the same, for someone else's sync came in between and went well. Records
+        that were acknowledged without fsync stay.
         """
         with self._partition_lock, self._lock:
             written, synced = self._tail.read()
-            if written is None or written.generation != generation or synced.mark >= mark:
-                return
-            if written.segment != mark.segment:
-                return
-            segment = self._segments.get(mark.segment)
-            known = synced.mark.byte if synced.mark.segment == mark.segment else segment.header.length
-            if not take_back:
-                segment.rewrite(known, written.byte)
-                return
-            self._take_back(written, known)
+            if synced.generation != generation:
+                return self._still_there(entry)
+            if synced.mark >= entry.after:
+                return True
+            if written is None or not synced.is_known or written.segment != entry.after.segment:
+                raise _unclear(self._segments.folder)
+            if take_back:
+                self._take_back(written, synced)
+            return False
 
-    def _take_back(self, written: Written, byte: int) -> None:
+    def _take_back(self, written: Written, synced: Synced) -> None:
+        """Cut off what is not known to be on disk; who waits for any of it sees the higher generation."""
         segment = self._segments.get(written.segment)
-        generation = written.generation + 1
+        byte, generation = self._known(segment, synced), written.generation + 1
+        reached = Synced(generation, Mark(written.segment, byte))
+        self._tail.publish_synced(reached)
+        self._tail.forget_written()
         segment.truncate(byte)
+        with suppress(OSError):  # so that a power cut does not bring it back
+            self._sync_segment(reached.mark, generation, reached)
         self._tail.publish_written(
             Written(
                 boot=written.boot,
@@ -108,7 +164,6 @@ class GroupCommit:
                 producers=segment.scan(segment.header.length).producers,
             )
         )
-        self._tail.publish_synced(Synced(generation, Mark(written.segment, byte)))
 
 
 def _not_stored(folder: str, error: OSError | None) -> Unavailable:
@@ -117,5 +172,14 @@ def _not_stored(folder: str, error: OSError | None) -> Unavailable:
         f"the disk failed while a batch was being made lasting{cause}; the batch is not stored",
         where=folder,
         hint="check the disk, then append the batch again",
+        retry=True,
+    )
+
+
+def _unclear(folder: str) -> Unavailable:
+    return Unavailable(
+        "the disk failed while a batch was being made lasting; it is not clear whether the batch is stored",
+        where=folder,
+        hint="check the disk and read the topic's end; with a producer and a sequence, append the batch again",
         retry=True,
     )

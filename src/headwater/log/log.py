@@ -57,6 +57,18 @@ class Transaction(Protocol):
         ...
 
 
+class News(Protocol):
+    """News of some topics, from the moment it was made. Used by one thread."""
+
+    def wait(self, timeout: float) -> bool:
+        """True as soon as there may be something new since the last call, False when the time has passed."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching."""
+        ...
+
+
 class Log(Protocol):
     """Topics of records in partitions. Safe for threads and for many processes at once.
 
@@ -103,8 +115,8 @@ class Log(Protocol):
         """The first offset received at that time or later; the end of the partition if there is none."""
         ...
 
-    def wait(self, topics: Sequence[str], *, timeout: float) -> Iterator[bool]:
-        """Each step waits until there may be news of the topics (True) or the timeout passes (False)."""
+    def watch(self, topics: Sequence[str]) -> News:
+        """Watch topics from now on."""
         ...
 
     def trim(self, topic: str, partition: int, before: int) -> int:

@@ -42,6 +42,7 @@ class Partition:
         folder: str,
         *,
         start: Callable[[], int],
+        decision: Callable[[bytes], bool | None],
         boot: int,
         durable: bool,
         segment_bytes: int,
@@ -52,9 +53,10 @@ class Partition:
         self._files = files
         self._clock = clock
         self._start = start
+        self._decision = decision
         self._boot = boot
         self._segment_bytes = segment_bytes
-        self._segments = Segments(files, folder)
+        self._segments = Segments(files, folder, start)
         self._tail = TailFile(files, os.path.join(folder, "tail"))
         self._sync_lock = Lock(os.path.join(folder, "sync.lock"))
         self._commit = GroupCommit(files, self._segments, self._tail, self._sync_lock, self.lock)
@@ -84,6 +86,11 @@ class Partition:
     def tail_path(self) -> str:
         """The file that changes whenever there is news for readers."""
         return self._tail.path
+
+    @property
+    def locks(self) -> tuple[Lock, Lock]:
+        """The sync lock, and the partition's own, under which the first is taken too."""
+        return self._sync_lock, self.lock
 
     # -- writing
 
@@ -136,8 +143,9 @@ class Partition:
             crashpoint.reach("append.written")
             self._publish(written, entry)
         except OSError as error:
-            with suppress(OSError):
+            with suppress(OSError):  # and synced, so that a power cut does not bring the frame back
                 segment.truncate(written.byte)
+                self._commit.seal(written.mark, written.generation)
             raise _cannot_write(segment, error) from error
         crashpoint.reach("append.published")
         return entry
@@ -175,7 +183,7 @@ class Partition:
         Should this fail half-way, no end is published: whoever comes next looks at the folder and recovers.
         """
         try:
-            producers = self.producers(lambda _: None)
+            producers = self.producers()
             self._commit.seal(written.mark, written.generation)
             crashpoint.reach("roll.sealed")
             self._tail.forget_written()
@@ -199,7 +207,7 @@ class Partition:
         self._tail.publish_written(self._written)
         return fresh, self._written
 
-    def producers(self, decision: Callable[[bytes], bool | None]) -> Producers:
+    def producers(self) -> Producers:
         """What is known of idempotent producers up to the end; only inside `held`."""
         written = self._end()
         known = self._producers
@@ -211,7 +219,7 @@ class Partition:
             if written.producers:
                 known.learn(segment.entries(known.read_to.byte, written.byte))
             known.read_to = written.mark
-        known.forget_old(decision)
+        known.forget_old(self._decision)
         self._producers = known
         return known
 
@@ -224,8 +232,9 @@ class Partition:
         return self._segments.get(self._end().segment).header.schema
 
     def announce(self) -> None:
-        """Wake readers: a transaction that has records here was decided."""
-        self._tail.publish_news()
+        """Wake readers: a transaction that has records here was decided, whether or not they can be told now."""
+        with suppress(OSError):
+            self._tail.publish_news()
 
     # -- reading
 
@@ -244,14 +253,21 @@ class Partition:
             return written.mark
         return self.sync_to(written)
 
+    def sync_before(self, mark: Mark) -> None:
+        """Make what was written up to a mark lasting; only inside `held`, so that none of it can be taken back."""
+        self._sync(mark, self._end().generation)
+
     def sync_to(self, written: Written) -> Mark:
         """Make what is written lasting, and return how far that goes."""
+        self._sync(written.mark, written.generation)
+        return min(written.mark, self._tail.read()[1].mark)
+
+    def _sync(self, mark: Mark, generation: int) -> None:
         try:
-            self._commit.sync(written.mark, written.generation)
+            self._commit.sync(mark, generation)
         except OSError as error:
             msg = f"the disk failed while records were being made lasting: {error.strerror}"
             raise Unavailable(msg, where=self.folder, retry=True) from error
-        return min(written.mark, self._tail.read()[1].mark)
 
     def entries(self, offset: int, end: Mark) -> Iterator[Entry]:
         """The entries that hold this offset or come after it, up to a mark."""
@@ -261,16 +277,32 @@ class Partition:
             self._segments.refresh()
         if offset < self._segments.first():
             self._check_beginning()
-        segment = self._segments.get(self._segments.holding(offset))
+        segment = self._holding(offset)
         hints = index.load(self._files, self.folder, segment.base)
         for entry in self._walk(segment, self._trusted_byte(segment, index.before_offset(hints, offset)), end):
             if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
                 yield entry
 
+    def _holding(self, offset: int) -> Segment:
+        """The segment to start reading at; another process may have trimmed the one that we know."""
+        try:
+            return self._segments.get(self._segments.holding(offset))
+        except LogDamaged:
+            if self._segments.holding(offset) in self._segments.refresh():
+                raise
+            return self._segments.get(self._segments.holding(offset))
+
     def _walk(self, segment: Segment, byte: int, end: Mark) -> Iterator[Entry]:
-        """All entries from a place on, over the segments, up to a mark."""
+        """All entries from a place on, over the segments, up to a mark. What is trimmed meanwhile is skipped."""
         while segment.base < end.segment:
-            after = self._segments.following(segment)
+            try:
+                after = self._segments.following(segment)
+            except LogDamaged:
+                if segment.base >= self._start():
+                    raise
+                segment = self._segments.get(self._segments.refresh()[0])
+                byte = segment.header.length
+                continue
             yield from segment.entries(byte, after.header.previous_length)
             segment, byte = after, after.header.length
         if segment.base == end.segment:
@@ -318,10 +350,7 @@ class Partition:
             keep = max([bases[0], *(base for base in bases if base <= min(offset, written.segment))])
             record(keep)
             crashpoint.reach("trim.recorded")
-            for base in bases:
-                if base < keep:
-                    self._segments.remove(base)
-            self._files.sync_folder(self.folder)
+            self._segments.remove_before(keep)
         return keep
 
     def verify(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,13 @@ REMEMBERED = 5
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """One batch of a producer in one partition."""
+    """One batch of a producer in one partition. `after` is the byte behind it, in the active segment only."""
 
     sequence: int
     first: int
     end: int
     transaction: bytes | None
+    after: Mark | None = None
 
 
 class Producers:
@@ -43,10 +45,10 @@ class Producers:
             if entry.producer is None:
                 continue
             batches = self._known.setdefault(entry.producer, [])
-            added = Appended(entry.producer_sequence, entry.offset, entry.end, entry.transaction)
+            added = Appended(entry.producer_sequence, entry.offset, entry.end, entry.transaction, entry.after)
             last = batches[-1] if batches else None
             if last and last.sequence == added.sequence and last.transaction == added.transaction:
-                batches[-1] = Appended(last.sequence, last.first, added.end, last.transaction)
+                batches[-1] = dataclasses.replace(added, first=last.first)
             else:
                 batches.append(added)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+
+import pyarrow as pa
 
 from headwater import crashpoint
 from headwater.errors import LogDamaged
 from headwater.files import Files
 from headwater.log import index
 from headwater.log.entry import Entry
-from headwater.log.segment import Segment
+from headwater.log.segment import Segment, Stamp, Tail, prepare
 from headwater.log.segments import Segments
 from headwater.log.tail_file import TailFile, Written
 
@@ -33,18 +36,21 @@ def recover(files: Files, segments: Segments, tail: TailFile, *, boot: int, dura
     _check_previous(segments, segment)
     found = segment.scan(segment.header.length)
     known = synced.mark.byte if synced.mark.segment == segment.base else segment.header.length
+    if before is not None and before.boot == boot and before.segment == segment.base:
+        known = max(known, before.byte)  # a killed process harms nothing that was written before
     if found.good < max(known, found.synced):
         msg = f"{found.reason or 'the file ends too early'}, though these bytes were on disk"
         raise LogDamaged(msg, segment=segment.path, byte=found.good, hint="restore this file from a backup")
     files.sync_folder(segments.folder)
     _cut_torn_tail(segment, found.good, found.reason)
-    rebooted = before is None or before.boot != boot
+    if not durable and (before is None or before.boot != boot):
+        found = _leave_gap(segment, found)
     return Written(
         boot=boot,
         generation=max(before.generation if before else 0, synced.generation),
         segment=segment.base,
         byte=found.good,
-        next_offset=_next_offset(segment, found.last) + (AFTER_A_LOST_TAIL if rebooted and not durable else 0),
+        next_offset=_next_offset(segment, found.last),
         sequence=found.last.sequence if found.last else segment.header.sequence,
         received_at=found.last.received_at if found.last else segment.header.received_at,
         indexed=index.truncate(files, segments.folder, segment.base, found.good),
@@ -54,6 +60,25 @@ def recover(files: Files, segments: Segments, tail: TailFile, *, boot: int, dura
 
 def _next_offset(segment: Segment, last: Entry | None) -> int:
     return last.end if last else segment.base
+
+
+def _leave_gap(segment: Segment, found: Tail) -> Tail:
+    """Go on far behind records that readers may have seen and that are lost.
+
+    An empty frame makes the gap lasting: without it, what is appended now could be lost in turn, and the next
+    recovery would give its offsets out again.
+    """
+    sequence = found.last.sequence if found.last else segment.header.sequence
+    received_at = found.last.received_at if found.last else segment.header.received_at
+    nothing = prepare(pa.RecordBatch.from_pylist([], schema=segment.header.schema))
+    offset = _next_offset(segment, found.last) + AFTER_A_LOST_TAIL
+    (gap,) = segment.write(found.good, offset, found.synced, [nothing], Stamp(sequence, received_at))
+    try:
+        segment.sync()
+    except OSError:
+        segment.truncate(found.good)
+        raise
+    return dataclasses.replace(found, last=gap, good=gap.after.byte)
 
 
 def _cut_torn_tail(segment: Segment, good: int, reason: str | None) -> None:

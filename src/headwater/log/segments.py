@@ -6,6 +6,7 @@ import bisect
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -22,25 +23,31 @@ class Segments:
     """Knows which segments a partition has and opens them.
 
     The folder is listed when it is opened and when a segment that should follow is not known yet, never on an
-    ordinary append. A segment that leaves the cache is closed when its last user lets go. Safe for threads.
+    ordinary append. A segment that leaves the cache is closed when its last user lets go. Segments before `start`
+    were trimmed: a power cut may bring some of them back, and they do not count. Safe for threads.
     """
 
-    def __init__(self, files: Files, folder: str) -> None:
+    def __init__(self, files: Files, folder: str, start: Callable[[], int] = lambda: 0) -> None:
         self.folder = folder
         self._files = files
+        self._start = start
         self._bases: list[int] = []
         self._open: OrderedDict[int, Segment] = OrderedDict()
         self._threads = threading.RLock()
 
     def refresh(self) -> list[int]:
         """List the folder anew; returns all bases in order."""
-        names = self._files.list(self.folder)
-        bases = sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
+        start = self._start()
+        bases = [base for base in self._listed() if base >= start]
         with self._threads:
             self._bases = bases
             for base in set(self._open).difference(bases):
                 del self._open[base]
         return bases
+
+    def _listed(self) -> list[int]:
+        names = self._files.list(self.folder)
+        return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
 
     def bases(self) -> list[int]:
         """All bases as last listed."""
@@ -105,14 +112,17 @@ class Segments:
             self._open[header.base] = segment
         return segment
 
-    def remove(self, base: int) -> None:
-        """Take a segment and its index away; under the partition's lock."""
+    def remove_before(self, keep: int) -> None:
+        """Take all segments before this one away, with their indexes; under the partition's lock."""
         with self._threads:
-            if base in self._open:
+            for base in [base for base in self._open if base < keep]:
                 del self._open[base]
-            self._bases = [other for other in self._bases if other != base]
-        self._files.remove(os.path.join(self.folder, file_name(base)))
-        index.remove(self._files, self.folder, base)
+            self._bases = [base for base in self._bases if base >= keep]
+        for base in self._listed():
+            if base < keep:
+                self._files.remove(os.path.join(self.folder, file_name(base)))
+                index.remove(self._files, self.folder, base)
+        self._files.sync_folder(self.folder)
 
     def forget(self) -> None:
         """Let go of all open segments; each closes when its last reader does."""

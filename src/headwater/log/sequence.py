@@ -2,7 +2,8 @@
 
 A file `sequence` in the log's folder, never synced: checksum (XXH3-64 of the rest), boot of the machine, last
 number taken, 8 bytes each, little-endian. After a restart of the machine, or if it is harmed, counting goes on
-far above any number that a frame on disk carries.
+far above the number from which it began before, which the store keeps as `log.sequence`, and above any number that
+a frame on disk carries. So no number is given twice, though the frames that carried it may be lost.
 """
 
 from __future__ import annotations
@@ -15,31 +16,34 @@ from xxhash import xxh3_64_intdigest
 
 from headwater.files import Files
 from headwater.lock import Lock
+from headwater.store.store import Store
 
 AFTER_A_RESTART = 1 << 32
+_BEGINNING = "log.sequence"
 _RECORD = struct.Struct("<QQQ")
 
 
 class SequenceNumbers:
     """Gives out increasing numbers to all processes. `highest` finds the largest number in any frame."""
 
-    def __init__(self, files: Files, folder: str, boot: int, highest: Callable[[], int]) -> None:
+    def __init__(self, files: Files, folder: str, boot: int, store: Store, highest: Callable[[], int]) -> None:
         self._files = files
         self._boot = boot
+        self._store = store
         self._highest = highest
-        self._lock = Lock(os.path.join(folder, "sequence.lock"))
+        self.lock = Lock(os.path.join(folder, "sequence.lock"))
         self._handle = files.open(os.path.join(folder, "sequence"), create=True)
 
     def take(self) -> int:
         """The next number. Its taker holds the lock of every partition where a frame will carry it."""
-        with self._lock:
+        with self.lock:
             number = self._last() + 1
             self._publish(number)
             return number
 
     def last(self) -> int:
         """The last number taken by anyone."""
-        with self._lock:
+        with self.lock:
             return self._last()
 
     def _last(self) -> int:
@@ -47,8 +51,10 @@ class SequenceNumbers:
         checksum, boot, number = _RECORD.unpack(data)
         if boot == self._boot and xxh3_64_intdigest(data[8:]) == checksum:
             return int(number)
-        highest = self._highest()
-        number = highest + AFTER_A_RESTART if highest or data.strip(b"\0") else 0
+        began = self._store.kept(_BEGINNING)
+        highest = max(self._highest(), int(began or 0))
+        number = highest + AFTER_A_RESTART if highest or began is not None else 0
+        self._store.keep({_BEGINNING: str(number)})
         self._publish(number)
         return number
 
@@ -59,4 +65,4 @@ class SequenceNumbers:
     def close(self) -> None:
         """Close its files."""
         self._files.close(self._handle)
-        self._lock.close()
+        self.lock.close()

@@ -70,6 +70,11 @@ class Synced:
     generation: int
     mark: Mark
 
+    @property
+    def is_known(self) -> bool:
+        """False if the file does not tell."""
+        return self.mark.byte > 0
+
 
 NOTHING_SYNCED = Synced(0, Mark(0, 0))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from headwater import crashpoint
 from headwater.errors import HeadwaterError, Unavailable
+from headwater.files import disk_errors_told
 from headwater.log.commit import Commit
 from headwater.log.log import Parts
 from headwater.log.partition import Partition
@@ -53,6 +54,7 @@ class EmbeddedTransaction:
         if self._ended:
             raise HeadwaterError("the transaction has ended", hint="begin another one")
 
+    @disk_errors_told()
     def commit(self) -> Position:
         """See `Transaction.commit`."""
         self._must_be_open()

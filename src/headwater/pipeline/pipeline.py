@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LeaseHeld, Unavailable
+from headwater.files import Files
+from headwater.lock import Lock
 from headwater.log import EmbeddedLog, TopicLog
 from headwater.store import Declaration, Lease, SqliteStore
 from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
@@ -68,6 +70,7 @@ class Pipeline:
             msg = f"this folder holds the pipeline {known!r}, not {self.name!r}"
             raise HeadwaterError(msg, where=self.path, hint="choose another path")
         if known is None or self._store.kept("pipeline.timezone") != self.timezone:
+            Files().sync_folder(self.path)
             self._store.keep({"pipeline.name": self.name, "pipeline.timezone": self.timezone})
 
     # -- declaring
@@ -174,15 +177,12 @@ class Pipeline:
         """
         replaced = self._store.lease()
         self._lease.take_over()
-        for topic in declared(self).values():
-            for number in range(topic.partitions):
-                lock = self._log.partition(topic.name, number).lock
-                if lock.acquire(timeout=_PATIENCE):
-                    lock.release()
-                elif not self._lease.kill_if_holding(lock, replaced):
-                    holder = f"process {lock.holder()}"
-                    msg = f"{holder} sits on the lock of {topic.name}, partition {number}"
-                    raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
+        declared(self)  # so that the log knows all of their locks
+        for what, lock in self._log.locks():
+            if not _passes(lock) and not (self._lease.kill_if_holding(lock, replaced) and _passes(lock)):
+                holder = f"process {lock.holder()}"
+                msg = f"{holder} sits on the lock of {what}"
+                raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
 
     def close(self) -> None:
         """Give back the lease and all files. Safe to call twice."""
@@ -227,6 +227,14 @@ def _folded(spec: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(spec, sort_keys=True).lower())
 
 
+def _passes(lock: Lock) -> bool:
+    """Whether nobody sits on a lock for long."""
+    if lock.acquire(timeout=_PATIENCE):
+        lock.release()
+        return True
+    return False
+
+
 def _checked_name(name: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         msg = f"{name!r} is not a name for a pipeline"
@@ -245,7 +253,7 @@ def _checked_timezone(timezone: str) -> str:
 
 def _make_folder(path: str) -> None:
     try:
-        os.makedirs(path, exist_ok=True)
+        Files().make_folder(path)
     except OSError as error:
         msg = f"the folder cannot be made: {error.strerror}"
         raise Unavailable(msg, where=path, hint="choose another path, or check its permissions") from error

@@ -47,13 +47,19 @@ class Lease:
         try:
             return self._become(record, timeout=_PATIENCE)
         except Unavailable:
-            self._kill_if_it_blocks(record)
-            return self._become(record, timeout=_PATIENCE)
+            return self._become_by_force(record)
 
-    def _kill_if_it_blocks(self, record: LeaseRecord) -> None:
-        holder = _identity(record)
-        if holder is None or self._store.writer() != holder.pid or not holder.kill():
-            raise self._held(record)
+    def _become_by_force(self, record: LeaseRecord) -> int:
+        """Kill the holder if it is what blocks the store, and only if it is still that very process."""
+        holder, writer = _identity(record), self._store.writer()
+        try:
+            if holder is not None and holder.pid == writer and holder.kill():
+                return self._become(record, timeout=_PATIENCE)
+        except Unavailable:
+            pass  # another process has the holder's number
+        blocking = f"process {writer}"
+        msg = f"{blocking} sits in a write of the store"
+        raise LeaseHeld(msg, holder=blocking, where=self._folder, hint="continue or stop that process")
 
     def kill_if_holding(self, lock: Lock, record: LeaseRecord) -> bool:
         """Kill the replaced holder if it is the one that sits on this lock; False if it is someone else."""

@@ -73,7 +73,7 @@ class SqliteStore:
         return found is not None
 
     def _prepare(self) -> None:
-        """Make the tables of a new file. The change to WAL is under our lock: two that make it at once both fail."""
+        """Make the tables of a new file. Only one may change it to WAL: of two at once, SQLite fails both."""
         with self._threads, self._lock:
             try:
                 self._open().execute("PRAGMA journal_mode = WAL")

@@ -129,14 +129,13 @@ class Topic:
         if not follow:
             yield from self._read(nexts)
             return
-        news = self.log.wait([self.name], timeout=_NEWS_TIMEOUT)
+        news = self.log.watch([self.name])
         try:
-            next(news)
             while True:
                 yield from self._read(nexts)
-                next(news)
+                news.wait(_NEWS_TIMEOUT)
         finally:
-            news.close()  # type: ignore[attr-defined]
+            news.close()
 
     def _read(self, nexts: dict[int, int]) -> Iterator[pa.Table]:
         """What there is now, moving `nexts` on."""
