@@ -87,7 +87,6 @@ class EmbeddedLog:
                 self._clock,
                 folder,
                 start=partial(self._start, topic.number, partition),
-                decision=self._decisions.get,
                 boot=self._boot,
                 durable=topic.durable,
                 segment_bytes=self._segment_bytes,

@@ -42,7 +42,6 @@ class Partition:
         folder: str,
         *,
         start: Callable[[], int],
-        decision: Callable[[bytes], bool | None],
         boot: int,
         durable: bool,
         segment_bytes: int,
@@ -53,7 +52,6 @@ class Partition:
         self._files = files
         self._clock = clock
         self._start = start
-        self._decision = decision
         self._boot = boot
         self._segment_bytes = segment_bytes
         self._segments = Segments(files, folder, start)
@@ -70,6 +68,7 @@ class Partition:
         with Lock(os.path.join(folder, "lock")):
             segments = Segments(files, folder)
             if segments.refresh():
+                files.sync_folder(folder)
                 return
             tail = TailFile(files, os.path.join(folder, "tail"))
             try:
@@ -219,7 +218,6 @@ class Partition:
             if written.producers:
                 known.learn(segment.entries(known.read_to.byte, written.byte))
             known.read_to = written.mark
-        known.forget_old(self._decision)
         self._producers = known
         return known
 

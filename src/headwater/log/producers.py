@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headwater.log.entry import Entry, Mark
@@ -21,6 +22,14 @@ class Appended:
     end: int
     transaction: bytes | None
     after: Mark | None = None
+
+
+def _outlives(added: Appended, batch: Appended) -> bool:
+    """Whether a batch is still worth remembering once another one was added.
+
+    A sequence is written again only after the try before was taken back, so the new try takes its place.
+    """
+    return batch.sequence != added.sequence and batch.sequence > added.sequence - REMEMBERED
 
 
 class Producers:
@@ -44,21 +53,11 @@ class Producers:
             self.read_to = entry.after
             if entry.producer is None:
                 continue
-            batches = self._known.setdefault(entry.producer, [])
+            known = self._known.get(entry.producer, [])
             added = Appended(entry.producer_sequence, entry.offset, entry.end, entry.transaction, entry.after)
-            last = batches[-1] if batches else None
-            if last and last.sequence == added.sequence and last.transaction == added.transaction:
-                batches[-1] = dataclasses.replace(added, first=last.first)
-            else:
-                batches.append(added)
-
-    def forget_old(self, decision: Callable[[bytes], bool | None]) -> None:
-        """Keep only the last few batches of each producer, and none that was taken back."""
-        for name, batches in list(self._known.items()):
-            good = [b for b in batches if b.transaction is None or decision(b.transaction) is not False]
-            self._known[name] = good[-REMEMBERED:]
-            if not good:
-                del self._known[name]
+            if known and known[-1].sequence == added.sequence and known[-1].transaction == added.transaction:
+                added = dataclasses.replace(added, first=known[-1].first)
+            self._known[entry.producer] = [*filter(partial(_outlives, added), known), added]
 
     def batches(self, producer: str, committed: Callable[[bytes], bool]) -> list[Appended]:
         """The producer's remembered batches that are stored for good, oldest first."""

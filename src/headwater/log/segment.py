@@ -249,7 +249,7 @@ class Segment:
             if not frames.body_is_whole(frame, memoryview(body)):
                 raise frames.BadFrame("the records do not match their checksum")
             return pa.ipc.read_record_batch(body, self.header.schema)
-        except (frames.BadFrame, pa.ArrowInvalid) as error:
+        except (frames.BadFrame, pa.ArrowException) as error:
             raise LogDamaged(str(error), segment=self.path, byte=start, hint=_DAMAGE_HINT) from error
 
     # -- recovery, under the partition's lock
@@ -261,6 +261,7 @@ class Segment:
         while byte < size:
             try:
                 frame = self._whole_frame(byte)
+                self._check_follows(frame, last)
             except frames.BadFrame as error:
                 reason = str(error)
                 synced = max(synced, self._synced_beyond(byte, size))
@@ -270,6 +271,12 @@ class Segment:
             producers += frame.producer is not None
             byte += frame.length
         return Tail(last, byte, synced, producers, reason)
+
+    def _check_follows(self, frame: frames.Frame, last: Entry | None) -> None:
+        """A frame that was cut off can be back after a power cut, behind one that was written in its stead."""
+        end, sequence = (last.end, last.sequence) if last else (self.base, self.header.sequence)
+        if frame.offset < end or frame.sequence < sequence:
+            raise frames.BadFrame("a frame that was cut off before lies here")
 
     def _whole_frame(self, byte: int) -> frames.Frame:
         frame = self._decode(memoryview(self._files.read(self._handle, 512, byte)), byte)

@@ -1,0 +1,278 @@
+"""The disk refuses the n-th call, for every n: the caller is told, nothing is half there, and the log goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from headwater import crashpoint
+from headwater.errors import HeadwaterError, LogDamaged, SequenceGap, Unavailable
+from headwater.log import TopicLog
+from headwater.log.entry import Entry
+from headwater.log.segment import Stamp, prepare
+from tests.crash.disk import Disk
+from tests.crash.faulty_files import Fault, FaultyFiles
+from tests.crash.ledger import SCHEMA, Ledger, batch_of
+from tests.crash.recording_files import RecordingFiles
+from tests.crash.replay import THOROUGH, Replay, folder
+from tests.crash.run import Run
+from tests.crash.scenarios import SCENARIOS, Scenario, with_the_other_at
+
+ORDERS = TopicLog("orders", 1, SCHEMA)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way in which a disk fails."""
+
+    code: int
+    fault: Fault = Fault.ONCE
+    half: bool = False
+
+    def at(self, number: int) -> FaultyFiles:
+        return FaultyFiles(number=number, code=self.code, fault=self.fault, half=self.half)
+
+    @property
+    def told(self) -> bool:
+        """Whether an error means for certain that nothing is stored: it can be kept only if the disk lets it."""
+        return self.fault is Fault.ONCE
+
+
+KINDS = (
+    Kind(errno.EIO),
+    Kind(errno.ENOSPC, half=True),
+    Kind(errno.ENOSPC, Fault.LASTING, half=True),
+    Kind(errno.EIO, Fault.LASTING),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_refused_call_is_told_and_harms_nothing_that_was_or_will_be_acknowledged(scenario: Scenario) -> None:
+    """Each number with one kind of fault, in turn; with all four in a thorough run."""
+    with folder() as root:
+        run = Run(root, scenario.ledger(), segment_bytes=scenario.segment_bytes)
+        assert run.log
+        number = 1 if scenario is SCENARIOS[0] else run.now()
+        run.close()
+    while True:
+        kinds = KINDS if THOROUGH > 1 else (KINDS[number % len(KINDS)],)
+        failed = [fails(scenario, number, kind) for kind in kinds]
+        if not any(failed):
+            return
+        number += 1
+
+
+def fails(scenario: Scenario, number: int, kind: Kind) -> bool:
+    """Play a scenario on a disk that refuses one call, and check all promises; False if it needed fewer calls."""
+    files, ledger = kind.at(number), scenario.ledger()
+    try:
+        with folder() as root:
+            run = Run(
+                root,
+                ledger,
+                files=files,
+                segment_bytes=scenario.segment_bytes,
+                may_fail=True,
+                certain=kind.told,
+            )
+            play_as_far_as_it_goes(scenario, run)
+            files.heal()
+            assert all(isinstance(error, Unavailable | SequenceGap) for error in run.errors), run.errors
+            if kind.told:
+                power_cut(scenario, root, run, f"fault at call {number}")
+            run.use_each_log()
+            run.may_fail = False
+            run.check()
+            run.go_on()
+            reopened = Run(root, ledger, files=files, segment_bytes=scenario.segment_bytes)
+            reopened.check()
+            reopened.close()
+            run.close()
+            power_cut(scenario, root, run, f"fault at call {number}, then appends")
+    except Exception as error:
+        msg = f"{scenario.name} with {kind} at call {number} ({files.failed[:1]}): {error}"
+        raise AssertionError(msg) from error
+    return bool(files.failed)
+
+
+def play_as_far_as_it_goes(scenario: Scenario, run: Run) -> None:
+    """What is not an append may break the scenario off, but only with an error that is meant for users."""
+    try:
+        scenario.play(run)
+    except HeadwaterError as error:
+        run.errors.append(error)
+    finally:
+        crashpoint.arm(None)
+
+
+def power_cut(scenario: Scenario, root: str, run: Run, name: str) -> None:
+    replay = Replay(f"{scenario.name}, {name}", samples=THOROUGH, segment_bytes=scenario.segment_bytes)
+    replay.whole(Disk(root), root, run.files.events, run.ledger.until(run.now()))
+
+
+# -- an fsync that fails while others wait for it
+
+
+class _FailingSyncs(RecordingFiles):
+    """The next syncs of segments fail, as many as `failing` says; told once through each handle, as Linux does."""
+
+    failing = 0
+
+    def before(self, call: str, path: str) -> None:
+        if call == "sync" and path.endswith(".segment") and self.failing:
+            self.failing -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def written(run: Run, row: int, log: int) -> tuple[Entry, int]:
+    """A frame that one of the logs has written and not yet synced, with the generation it belongs to."""
+    partition = run._logs[log].partition("orders", 0)
+    with partition.held() as held:
+        stamp = Stamp(run._logs[log]._numbers.take(), run.clock.now())
+        entry = partition.write(prepare(batch_of([row])), stamp)
+        return entry, held.generation
+
+
+def two_logs(root: str) -> tuple[Run, _FailingSyncs]:
+    files = _FailingSyncs()
+    run = Run(root, Ledger((ORDERS,), next_row=100), files=files)
+    run.open()
+    run.open()
+    run.append("orders", {0: 1}, log=run._logs[0])
+    return run, files
+
+
+def rows(run: Run, log: int) -> list[int]:
+    return [row for r in run._logs[log].read("orders", 0, 0) for row in r.batch.column("id").to_pylist()]
+
+
+def test_whoever_waits_for_a_frame_that_another_took_back_is_told() -> None:
+    with folder() as root:
+        run, files = two_logs(root)
+        (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
+        files.failing = 1
+        with pytest.raises(Unavailable, match="the batch is not stored"):
+            run._logs[0].partition("orders", 0).sync(mine, generation)
+        with pytest.raises(Unavailable, match="the batch is not stored"):
+            run._logs[1].partition("orders", 0).sync(other, other_generation)
+        assert rows(run, 0) == rows(run, 1) == [100]
+        run.close()
+
+
+def test_it_is_told_also_when_another_frame_has_taken_the_place() -> None:
+    """The new frame is longer or shorter, so that no frame begins or ends where the lost one did."""
+    with folder() as root:
+        run, files = two_logs(root)
+        (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
+        files.failing = 1
+        with pytest.raises(Unavailable):
+            run._logs[0].partition("orders", 0).sync(mine, generation)
+        run.append("orders", {0: 20})
+        with pytest.raises(Unavailable, match="the batch is not stored"):
+            run._logs[1].partition("orders", 0).sync(other, other_generation)
+        assert rows(run, 1) == list(range(100, 121))
+        run.close()
+
+
+def test_a_frame_that_another_has_synced_before_the_failure_was_noticed_is_stored_for_both() -> None:
+    """The first one's fsync fails; before it can take anything back, the second one's goes well."""
+    with folder() as root:
+        run, files = two_logs(root)
+        (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
+        first, second = (log.partition("orders", 0) for log in run._logs[:2])
+        files.failing = 1
+        with pytest.raises(OSError, match="Input/output"):
+            first._commit.sync(mine.after, generation)
+        second.sync(other, other_generation)
+        first.sync(mine, generation)
+        assert rows(run, 0) == rows(run, 1) == [100, 1, 2]
+        disk = Disk(root)
+        for event in run.files.events:
+            disk.apply(event)
+        run.close()
+        for number, (_, state) in enumerate(disk.states("both", samples=5)):
+            copy = os.path.join(root, f"copy {number}")
+            state.write_out(root, copy)
+            after = Run(copy, Ledger((ORDERS,)), boot=2)
+            after.open()
+            assert rows(after, 0) == [100, 1, 2]
+            after.close()
+
+
+def test_records_that_are_taken_back_while_they_are_cut_are_not_in_the_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with folder() as root:
+        run, files = two_logs(root)
+        entry, generation = written(run, 1, log=0)
+        first, second = (log.partition("orders", 0) for log in run._logs[:2])
+        sync_to = type(second).sync_to
+
+        def fail_before(partition: object, until: object) -> object:
+            files.failing = 1
+            with pytest.raises(Unavailable):
+                first.sync(entry, generation)
+            return sync_to(partition, until)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(type(second), "sync_to", fail_before)
+        with pytest.raises(Unavailable, match="taken back while they were being cut"):
+            run._logs[1].cut(["orders"])
+        monkeypatch.undo()
+        cut = run._logs[1].cut(["orders"])
+        assert (cut.rows, cut.end("orders", 0)) == (1, 1)
+        run.close()
+
+
+def test_a_tail_file_that_does_not_tell_never_makes_a_failure_take_acknowledged_records_back() -> None:
+    """How far the disk was synced is unreadable, and then an fsync fails."""
+    with folder() as root:
+        run, files = two_logs(root)
+        run.append("orders", {0: 3})
+
+        def harm() -> None:
+            tail = os.path.join(root, "log", "orders.1", "0", "tail")
+            with open(tail, "r+b") as file:
+                file.seek(140)
+                file.write(b"harm")
+            files.failing = 1
+
+        run.may_fail, run.certain = True, False
+        with_the_other_at("append.before_sync", harm)
+        run.append("orders", {0: 1})
+        assert "not clear" in str(run.errors[0])
+        run.may_fail = False
+        run.check()
+        run.go_on()
+        run.close()
+
+
+def test_an_error_of_the_disk_is_not_taken_for_damage() -> None:
+    """Reading may fail and go well again; nothing is truncated or reported as lost."""
+
+    class Unreadable(RecordingFiles):
+        broken = False
+
+        def read(self, handle: int, length: int, position: int) -> bytes:
+            if self.broken:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().read(handle, length, position)
+
+    with folder() as root:
+        files = Unreadable()
+        run = Run(root, Ledger((ORDERS,)), files=files)
+        run.append("orders", {0: 2})
+        run.close()
+        for boot in (1, 2):
+            again = Run(root, run.ledger, files=files, boot=boot)
+            again.open()
+            files.broken = True
+            with pytest.raises(Unavailable) as raised:
+                rows(again, 0)
+            assert not isinstance(raised.value, LogDamaged)
+            files.broken = False
+            again.check()
+            again.close()
