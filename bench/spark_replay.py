@@ -3,8 +3,9 @@
 The question is the same for both: rows and the sum of `id` by `key` (1,000 of them). Kafka's values hold the row
 as text, and parsing it is part of reading it; so that nobody has to argue about the format, JSON (`from_json`) and
 CSV (`split`) are both measured, the better one has the bar, and the bare count of values, which parses nothing, is
-there to compare. The topic has one partition; `minPartitions` lets the Kafka source read it with both cores all the
-same. Every answer is checked.
+there to compare. Ours has typed columns and is asked for the two that the question needs, as any columnar source
+would be; what it does when all seven cross is shown too. The topic has one partition; `minPartitions` lets the
+Kafka source read it with both cores all the same. Every answer is checked.
 """
 
 import importlib
@@ -61,18 +62,19 @@ def compare(kafka: Kafka | None, rounds: int, count: int) -> list[Line]:
 
 
 def _lines(rates: dict[str, list[float]], count: int) -> list[Line]:
-    ours = rates.get("ours", [])
+    named, all_columns = rates.get("ours named", []), rates.get("ours", [])
     what = f"replay of {count / 1e6:g} M rows into an aggregate"
     parsed = [name for name in ("json", "csv") if name in rates]
     if not parsed:
-        return [Line(what, ours, [], BAR)]
+        return [Line(what, named, [], BAR)]
     best = max(parsed, key=lambda name: median(rates[name]))
     lines = [
-        Line(what, ours, rates[name], BAR if name == best else None, note=f"Kafka source, {name} parsed")
+        Line(what, named, rates[name], BAR if name == best else None, note=f"Kafka source, {name} parsed")
         for name in sorted(parsed, key=lambda name: name != best)
     ]
-    named = rates.get("ours named", [])
-    lines.append(Line("the same, ours naming two columns", named, rates[best], note=f"Kafka source, {best} parsed"))
+    lines.append(
+        Line("the same, ours with all columns", all_columns, rates[best], note=f"Kafka source, {best} parsed")
+    )
     counted = rates.get("ours counted", [])
     lines.append(Line("the same, only counted", counted, rates["raw"], note="Kafka source, nothing parsed"))
     return lines

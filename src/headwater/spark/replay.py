@@ -8,13 +8,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headwater.log import Cut, EmbeddedLog
+from headwater.log import Cut, EmbeddedLog, Records
 from headwater.log.extent import Extent, read
-from headwater.topics import Topic, TopicDeclaration
-from headwater.topics.record_view import as_log_table
+from headwater.topics import Topic
+from headwater.topics.record_view import as_log_rows
 
 _BATCH_ROWS = 32_768
-_ROW = "folder STRING, partition INT, segment BIGINT, start BIGINT, end BIGINT"
 
 
 def replay(spark: SparkSession, topic: Topic, *, columns: Sequence[str] | None = None) -> DataFrame:
@@ -26,33 +25,30 @@ def replay(spark: SparkSession, topic: Topic, *, columns: Sequence[str] | None =
     if not isinstance(log, EmbeddedLog):
         raise TypeError("only the embedded log is replayed from its files")
     extents = log.extents(topic.name, after=Cut(), until=log.cut([topic.name]))
-    schema = topic.log_schema()
-    wanted = list(columns) if columns is not None else schema.names
-    result = from_arrow_schema(pa.schema([schema.field(name) for name in wanted]))
-    tasks = spark.createDataFrame(
-        [(e.folder, e.partition, e.segment, e.start, e.end) for e in extents], schema=_ROW
-    ).repartition(max(1, min(len(extents), spark.sparkContext.defaultParallelism)))
-    return tasks.mapInArrow(_reader(topic.declaration, wanted), schema=result)
+    whole = topic.log_schema()
+    schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+    tasks = max(1, min(len(extents), spark.sparkContext.defaultParallelism))
+    shares = [extents[start::tasks] for start in range(tasks)]
+    numbers = spark.range(0, tasks, 1, tasks)
+    return numbers.mapInArrow(_reader(shares, schema), schema=from_arrow_schema(schema))
 
 
 def _reader(
-    declaration: TopicDeclaration, columns: Sequence[str]
+    shares: Sequence[Sequence[Extent]], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    name, kind, spec = declaration.name, declaration.kind, declaration.as_dict()
+    """What a worker does with the numbers of its shares."""
 
-    def read_extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = TopicDeclaration.from_dict(name, kind, spec).schema
-        waiting: list[pa.Table] = []
+    def read_shares(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = [number for batch in numbers for number in batch.column(0).to_pylist()]
+        waiting: list[Records] = []
         count = 0
-        for batch in batches:
-            for row in batch.to_pylist():
-                for records in read(Extent(**row)):
-                    waiting.append(as_log_table(records, schema, columns))
-                    count += records.batch.num_rows
-                    if count >= _BATCH_ROWS:
-                        yield from pa.concat_tables(waiting).combine_chunks().to_batches()
-                        waiting, count = [], 0
+        for records in (records for number in mine for extent in shares[number] for records in read(extent)):
+            waiting.append(records)
+            count += records.batch.num_rows
+            if count >= _BATCH_ROWS:
+                yield from as_log_rows(waiting, schema).combine_chunks().to_batches()
+                waiting, count = [], 0
         if waiting:
-            yield from pa.concat_tables(waiting).combine_chunks().to_batches()
+            yield from as_log_rows(waiting, schema).combine_chunks().to_batches()
 
-    return read_extents
+    return read_shares

@@ -27,32 +27,42 @@ def log_schema(schema: Schema) -> pa.Schema:
     return pa.schema([*_LEADING, *(pa.field(field.name, field.type) for field in schema.arrow)])
 
 
-def as_log_table(records: Records, schema: Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Records as rows of `<topic>__log`; only the named columns, if any are."""
-    whole = log_schema(schema)
-    names = whole.names if columns is None else columns
-    make = {"_op": _operation, "_partition": _partition, "_offset": _offset, "_received_at": _received_at}
-    arrays = [make[name](records) if name in make else records.batch.column(name) for name in names]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([whole.field(name) for name in names]))
+def as_log_table(records: Records, schema: Schema) -> pa.Table:
+    """Records as rows of `<topic>__log`."""
+    return as_log_rows([records], log_schema(schema))
 
 
-def _operation(records: Records) -> pa.Array:
-    return _names().take(records.batch.column(0))
+def as_log_rows(several: Sequence[Records], schema: pa.Schema) -> pa.Table:
+    """Several runs of records as rows of `<topic>__log`; the schema names the columns that are wanted."""
+    counts = [records.batch.num_rows for records in several]
+    arrays = [
+        _MADE[name](several, counts) if name in _MADE else pa.chunked_array([r.batch.column(name) for r in several])
+        for name in schema.names
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _operation(several: Sequence[Records], counts: list[int]) -> pa.ChunkedArray:
+    return _names().take(pa.chunked_array([records.batch.column(0) for records in several]))
+
+
+def _partition(several: Sequence[Records], counts: list[int]) -> pa.Array:
+    return pa.array(np.repeat(np.array([records.partition for records in several], np.int32), counts))
+
+
+def _offset(several: Sequence[Records], counts: list[int]) -> pa.Array:
+    return pa.array(np.concatenate([np.arange(r.offset, r.end, dtype=np.int64) for r in several]))
+
+
+def _received_at(several: Sequence[Records], counts: list[int]) -> pa.Array:
+    times = np.repeat(np.array([records.received_at for records in several], np.int64), counts)
+    return pa.array(times).cast(pa.timestamp("us", "UTC"))
+
+
+_MADE = {"_op": _operation, "_partition": _partition, "_offset": _offset, "_received_at": _received_at}
 
 
 @cache
 def _names() -> pa.Array:
     """Made when it is first needed: pyarrow brings in pandas with its first array."""
     return pa.array(OPERATIONS, pa.string())
-
-
-def _partition(records: Records) -> pa.Array:
-    return pa.array(np.full(records.batch.num_rows, records.partition, np.int32))
-
-
-def _offset(records: Records) -> pa.Array:
-    return pa.array(np.arange(records.offset, records.end, dtype=np.int64))
-
-
-def _received_at(records: Records) -> pa.Array:
-    return pa.array(np.full(records.batch.num_rows, records.received_at, np.int64)).cast(pa.timestamp("us", "UTC"))
