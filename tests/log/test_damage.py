@@ -43,7 +43,7 @@ def test_damage_before_the_synced_point_is_loud_and_nothing_is_cut(tmp_path: Pat
     segment = written(tmp_path)
     data = bytearray(segment.read_bytes())
     second = data.index(b"HWF1", data.index(b"HWF1") + 4) - 8
-    place = second + 24 if where == "head" else data.index(b"HWF1", second + 12) - 8 - 64
+    place = second + 64 if where == "head" else data.index(b"HWF1", second + 12) - 8 - 64
     data[place] ^= 1
     segment.write_bytes(data)
     with pytest.raises(LogDamaged) as raised:
