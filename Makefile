@@ -1,7 +1,7 @@
 # Everything runs inside .venv; the stamps make a second run do no set-up work.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --constraint constraints.txt
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: setup demo test check docs mutants soak bench bench-log clean
 
@@ -18,7 +18,7 @@ setup: .venv/.installed
 .venv/.installed: pyproject.toml constraints.txt .venv/bin/uv
 	@echo "headwater: installing (pyspark, pyarrow and a Java runtime; about half a minute)"
 	@$(INSTALL) --editable .
-	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q -j 2 -x '/tests/' src .venv/lib/python3*/site-packages/numpy .venv/lib/python3*/site-packages/pyarrow
 	@touch $@
 
 .venv/.tested: .venv/.installed
