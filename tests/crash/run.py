@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from headwater import crashpoint
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, SequenceGap
 from headwater.log import Cut, EmbeddedLog
 from headwater.store import LeaseRecord, TickRecord
 from headwater.testing import ManualClock
@@ -228,7 +228,12 @@ class Run:
     def _repeat(self, operation: Operation) -> None:
         """An idempotent append again: the same position if it was acknowledged; stored once in any case."""
         ((topic, _), *_) = operation.rows
-        repeated = self.try_append(operation, topic)
+        try:
+            repeated = self.try_append(operation, topic)
+        except SequenceGap:
+            # It was refused, the producer went on, and now its place is taken: not stored, and not said to be.
+            assert operation.acknowledged is None
+            return
         if operation.position is not None and self._is_kept(operation):
             assert repeated.position == operation.position, f"{operation.name} moved to {repeated.position}"
 

@@ -190,7 +190,10 @@ class Commit:
         producer: str,
         sequence: int,
     ) -> Position:
-        """Where a batch was stored: from memory, else from the log, else a place that its successors begin at."""
+        """Where a batch was stored: from memory, else from the log, else a place that its successors begin at.
+
+        The last only if it may have been trimmed: one that was refused and never sent again is not called stored.
+        """
         ends: dict[int, int] = {}
         remembered = [(place, b.end) for place, batches in known.items() for b in batches if b.sequence == sequence]
         if remembered:
@@ -202,6 +205,9 @@ class Commit:
                     ends[number] = entry.end
         if ends:
             return Position.of(topic, ends)
+        if not any(partition.is_trimmed() for (name, _), partition in involved.items() if name == topic):
+            msg = f"producer {producer!r} sent sequence {sequence}, which was never stored, after a later one"
+            raise SequenceGap(msg, where=topic, hint="append the batch again with the producer's next sequence")
         return Position.of(
             topic, {p: batches[0].first for (t, p), batches in known.items() if t == topic and batches}
         )

@@ -267,6 +267,10 @@ class Partition:
             msg = f"the disk failed while records were being made lasting: {error.strerror}"
             raise Unavailable(msg, where=self.folder, retry=True) from error
 
+    def is_trimmed(self) -> bool:
+        """Whether its first records are gone for good."""
+        return self._start() > 0
+
     def entries(self, offset: int, end: Mark) -> Iterator[Entry]:
         """The entries that hold this offset or come after it, up to a mark."""
         if not self._segments.bases():
