@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from enum import Enum
@@ -16,7 +17,32 @@ class Fault(Enum):
     LASTING = "lasting"
 
 
-class FaultyFiles(RecordingFiles):
+class FailingFiles(RecordingFiles):
+    """Files whose fsync may fail (in `before`), told as Linux tells it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owed: set[int] = set()
+
+    def close(self, handle: int) -> None:
+        self._owed.discard(handle)
+        super().close(handle)
+
+    def sync(self, handle: int) -> None:
+        """A file's failure is told once through each of its handles that were open then."""
+        file = self._handles[handle]
+        if handle in self._owed:
+            self._owed.discard(handle)
+            self.events.append(Synced(file, failed=True))
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        try:
+            super().sync(handle)
+        except OSError:
+            self._owed |= {other for other, its in self._handles.items() if its == file and other != handle}
+            raise
+
+
+class FaultyFiles(FailingFiles):
     """The n-th call that changes anything raises an OSError. A write may have been half done before it."""
 
     def __init__(self, *, number: int, code: int, fault: Fault = Fault.ONCE, half: bool = False) -> None:
@@ -27,29 +53,11 @@ class FaultyFiles(RecordingFiles):
         self._fault = fault
         self._half = half
         self._calls = 0
-        self._owed: set[int] = set()
         self._healed = False
 
     def heal(self) -> None:
         """The disk works from now on. Handles that were not told of a failed fsync still will be."""
         self._healed = True
-
-    def close(self, handle: int) -> None:
-        self._owed.discard(handle)
-        super().close(handle)
-
-    def sync(self, handle: int) -> None:
-        """As Linux does: a file's failure is told once through each of its handles that were open then."""
-        file = self._handles[handle]
-        if handle in self._owed:
-            self._owed.discard(handle)
-            self.events.append(Synced(file, failed=True))
-            raise OSError(self._code, os.strerror(self._code))
-        try:
-            super().sync(handle)
-        except OSError:
-            self._owed |= {other for other, its in self._handles.items() if its == file and other != handle}
-            raise
 
     def before(self, call: str, path: str) -> None:
         if self._refuses():

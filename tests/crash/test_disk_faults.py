@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from headwater.log import TopicLog
 from headwater.log.entry import Entry
 from headwater.log.segment import Stamp, prepare
 from tests.crash.disk import Disk
-from tests.crash.faulty_files import Fault, FaultyFiles
+from tests.crash.faulty_files import FailingFiles, Fault, FaultyFiles, Killed
 from tests.crash.ledger import SCHEMA, Ledger, batch_of
 from tests.crash.recording_files import RecordingFiles
 from tests.crash.replay import THOROUGH, Replay, folder
@@ -118,12 +119,24 @@ def power_cut(scenario: Scenario, root: str, run: Run, name: str) -> None:
 # -- an fsync that fails while others wait for it
 
 
-class _FailingSyncs(RecordingFiles):
-    """The next syncs of segments fail, as many as `failing` says; told once through each handle, as Linux does."""
+class _FailingSyncs(FailingFiles):
+    """The next syncs of segments fail, as many as `failing` says, or one write to the file that `refused` names.
+
+    If `left` is set, the process is killed after so many calls.
+    """
 
     failing = 0
+    left: int | None = None
+    refused = ""
 
     def before(self, call: str, path: str) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                raise Killed
+        if call == "write" and os.path.basename(path) == self.refused:
+            self.refused = ""
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         if call == "sync" and path.endswith(".segment") and self.failing:
             self.failing -= 1
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -179,17 +192,28 @@ def test_it_is_told_also_when_another_frame_has_taken_the_place() -> None:
         run.close()
 
 
-def test_a_frame_that_another_has_synced_before_the_failure_was_noticed_is_stored_for_both() -> None:
-    """The first one's fsync fails; before it can take anything back, the second one's goes well."""
+def test_a_frame_that_another_has_synced_before_it_could_be_taken_back_is_stored_for_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first one's fsync fails; before it can take anything back, that of a log goes well that was opened since.
+
+    The kernel has told the failure, and would tell the late one nothing: the pages must have been written again.
+    """
     with folder() as root:
         run, files = two_logs(root)
         (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
         first, second = (log.partition("orders", 0) for log in run._logs[:2])
+        is_safe_anyway = first._commit._is_safe_anyway
+
+        def after_the_other(*arguments: Any, **options: Any) -> bool:
+            run.open().partition("orders", 0).sync(other, other_generation)
+            return is_safe_anyway(*arguments, **options)
+
+        monkeypatch.setattr(first._commit, "_is_safe_anyway", after_the_other)
         files.failing = 1
-        with pytest.raises(OSError, match="Input/output"):
-            first._commit.sync(mine.after, generation)
-        second.sync(other, other_generation)
         first.sync(mine, generation)
+        second.sync(other, other_generation)
+        assert files.failing == 0
         assert rows(run, 0) == rows(run, 1) == [100, 1, 2]
         disk = Disk(root)
         for event in run.files.events:
@@ -202,6 +226,81 @@ def test_a_frame_that_another_has_synced_before_the_failure_was_noticed_is_store
             after.open()
             assert rows(after, 0) == [100, 1, 2]
             after.close()
+
+
+@pytest.mark.parametrize("meanwhile", ["nobody", "another append"])
+def test_whoever_waits_is_told_also_when_the_one_that_takes_back_is_killed_at_it(meanwhile: str) -> None:
+    """At any call: then the waiting one's frame is gone and he is told, or it is there and on disk.
+
+    Not at the very first call after the failed fsync, which makes the pages dirty again: if its process is killed
+    just before that, nobody who opens the file later can know of the failure.
+    """
+    killed, number = True, 1
+    while killed:
+        number += 1
+        with folder() as root:
+            run, files = two_logs(root)
+            (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
+            files.failing, files.left = 1, number + 1
+            killed = is_killed_at_syncing(run, mine, generation)
+            files.left = None
+            late = run.open()
+            if meanwhile == "another append":
+                run.append("orders", {0: 2}, log=late)
+            stored = is_synced(run, other, other_generation)
+            run.append("orders", {0: 1}, log=late)
+            assert stored in (2 in rows(run, 1), None), f"killed at call {number}"
+            assert rows(run, 1)[-1] == run.ledger.next_row - 1
+            run.close()
+    assert number > 5
+
+
+def is_killed_at_syncing(run: Run, entry: Entry, generation: int) -> bool:
+    try:
+        run._logs[0].partition("orders", 0).sync(entry, generation)
+    except Killed:
+        return True
+    except Unavailable:
+        return False
+    pytest.fail("the sync went well")
+
+
+def is_synced(run: Run, entry: Entry, generation: int) -> bool | None:
+    """Whether the second log is told that its frame is stored, or that this is not clear.
+
+    If it is told so, the frame must survive a power cut.
+    """
+    try:
+        run._logs[1].partition("orders", 0).sync(entry, generation)
+    except Unavailable as error:
+        return None if "not clear" in error.what else False
+    disk = Disk(run.root)
+    for event in run.files.events:
+        disk.apply(event)
+    for number, (_, state) in enumerate(disk.states("waiting", samples=2)):
+        copy = os.path.join(run.root, f"copy {number}")
+        state.write_out(run.root, copy)
+        after = Run(copy, Ledger((ORDERS,)), boot=2)
+        after.open()
+        assert 2 in rows(after, 0)
+        after.close()
+    return True
+
+
+def test_a_frame_that_could_not_be_announced_does_not_come_back_with_a_power_cut() -> None:
+    """It was written whole, the tail file could not be written, and the caller was told that nothing is stored."""
+    with folder() as root:
+        run, files = two_logs(root)
+        run.may_fail, files.refused = True, "tail"
+        refused = run.append("orders", {0: 1})
+        assert refused.refused
+        power_cut(Scenario(two_appends, (ORDERS,)), root, run, "not announced")
+        run.close()
+
+
+def two_appends(run: Run) -> None:
+    run.append("orders", {0: 1})
+    run.append("orders", {0: 1})
 
 
 def test_records_that_are_taken_back_while_they_are_cut_are_not_in_the_cut(

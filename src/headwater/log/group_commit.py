@@ -16,6 +16,7 @@ from headwater.log.segment import Segment
 from headwater.log.segments import Segments
 from headwater.log.tail_file import Synced, TailFile, Written
 
+_TRIES = 8
 _GATHER = 0.0002
 """Seconds that an append in company waits for another one to share its sync with."""
 
@@ -47,7 +48,7 @@ class GroupCommit:
         except OSError as error:
             if not self._is_safe_anyway(entry, generation, take_back=take_back):
                 raise _not_stored(self._segments.folder, error) from error
-        if self._tail.read()[1].generation != generation and not self._still_there(entry):
+        if not self._is_kept(entry, generation):
             raise _not_stored(self._segments.folder, None)
         crashpoint.reach("append.synced")
 
@@ -78,7 +79,8 @@ class GroupCommit:
             if written is not None and written.generation != generation:
                 return
             reached = written.mark if written is not None and written.segment == mark.segment else mark
-            self._sync_segment(max(reached, mark), generation, synced)
+            if self._segments.get(mark.segment).size() >= mark.byte:  # else it was taken back
+                self._sync_segment(max(reached, mark), generation, synced)
 
     def seal(self, mark: Mark, generation: int) -> None:
         """Sync a segment to its end and say so; for the holder of the partition's lock."""
@@ -101,9 +103,10 @@ class GroupCommit:
         except OSError:
             self._suspect = Mark(mark.segment, self._known(segment, synced))
             with suppress(OSError):
+                segment.rewrite(self._suspect.byte, mark.byte)
+            with suppress(OSError):
                 if synced.is_known:
                     self._tail.publish_synced(synced)
-                segment.rewrite(self._suspect.byte, mark.byte)
             raise
 
     @staticmethod
@@ -111,13 +114,26 @@ class GroupCommit:
         """Up to which byte a segment is known to be on disk."""
         return max(segment.header.length, synced.mark.byte if synced.mark.segment == segment.base else 0)
 
-    def _still_there(self, entry: Entry) -> bool:
-        """After frames were taken back by someone: whether this one is still where it was written."""
-        written, _ = self._tail.read()
-        if written is None or written.mark < entry.after:
-            return False
+    def _is_kept(self, entry: Entry, generation: int) -> bool:
+        """Whether an entry is on disk; after frames were taken back, whether it is among those that stayed."""
+        for _ in range(_TRIES):
+            if self._reached(entry.after, generation):
+                return True
+            written, synced = self._tail.read()
+            generation = max(synced.generation, written.generation if written is not None else 0)
+            if not self._is_there(entry):
+                return False
+            if synced.mark.segment > entry.after.segment:
+                return True
+            self.sync(entry.after, generation)
+        raise _unclear(self._segments.folder)
+
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether an entry still lies where it was written, synced or not."""
         try:
             segment = self._segments.get(entry.place.segment)
+            if segment.size() < entry.after.byte:
+                return False
             found = next(segment.entries(entry.place.byte, entry.after.byte), None)
         except LogDamaged:  # another frame lies across that place
             return False
@@ -126,15 +142,13 @@ class GroupCommit:
     def _is_safe_anyway(self, entry: Entry, generation: int, *, take_back: bool) -> bool:
         """The disk refused: what is not known to be on it is taken back, so that it cannot seem to be stored.
 
-        True if the entry is on disk all the same, for someone else's sync came in between and went well. Records
-        that were acknowledged without fsync stay.
+        True if the entry may be on disk all the same, for someone else came in between: his sync went well, or he
+        took things back. Records that were acknowledged without fsync stay.
         """
         with self._partition_lock, self._lock:
             written, synced = self._tail.read()
-            if synced.generation != generation:
-                return self._still_there(entry)
-            if synced.mark >= entry.after:
-                return True
+            if synced.generation != generation or synced.mark >= entry.after:
+                return True  # for `_is_kept` to find out
             if written is None or not synced.is_known or written.segment != entry.after.segment:
                 raise _unclear(self._segments.folder)
             if take_back:
@@ -142,11 +156,13 @@ class GroupCommit:
             return False
 
     def _take_back(self, written: Written, synced: Synced) -> None:
-        """Cut off what is not known to be on disk; who waits for any of it sees the higher generation."""
+        """Cut off what is not known to be on disk; who waits for any of it sees the higher generation.
+
+        Whoever is killed at it leaves the end unpublished: the next holder recovers and raises the generation.
+        """
         segment = self._segments.get(written.segment)
         byte, generation = self._known(segment, synced), written.generation + 1
         reached = Synced(generation, Mark(written.segment, byte))
-        self._tail.publish_synced(reached)
         self._tail.forget_written()
         segment.truncate(byte)
         with suppress(OSError):  # so that a power cut does not bring it back

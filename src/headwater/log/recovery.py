@@ -47,7 +47,7 @@ def recover(files: Files, segments: Segments, tail: TailFile, *, boot: int, dura
         found = _leave_gap(segment, found)
     return Written(
         boot=boot,
-        generation=max(before.generation if before else 0, synced.generation),
+        generation=max(before.generation, synced.generation) if before else synced.generation + 1,
         segment=segment.base,
         byte=found.good,
         next_offset=_next_offset(segment, found.last),
