@@ -72,6 +72,9 @@ def _arm_from_environment() -> None:
     wanted = os.environ.get("HEADWATER_CRASH_AT")
     if wanted:
         point, _, nth = wanted.partition(":")
+        if point not in CRASH_POINTS or not (nth or "1").isdecimal():
+            msg = f"HEADWATER_CRASH_AT={wanted}: there is no such crash point"
+            raise ValueError(msg)
         arm(point, nth=int(nth or 1))
 
 

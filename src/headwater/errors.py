@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def _again(kind: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(state)
+    return error
+
+
 class HeadwaterError(Exception):
     """The root of all our errors.
 
@@ -23,6 +29,10 @@ class HeadwaterError(Exception):
         place = f"{self.where}: " if self.where else ""
         advice = f" ({self.hint})" if self.hint else ""
         return f"{place}{self.what}{advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """So that an error raised in a worker process arrives as it was."""
+        return _again, (type(self), self.args, dict(vars(self)))
 
     def as_dict(self) -> dict[str, object]:
         """The error as plain data, for `--json` and the wire."""

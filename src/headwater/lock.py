@@ -9,9 +9,23 @@ import threading
 import time
 import weakref
 from types import TracebackType
+from typing import Protocol
 
 _POLL = 0.005
-_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+_forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+
+
+class Forgetful(Protocol):
+    """Something that must not go on in a forked child as if nothing had happened."""
+
+    def after_fork(self) -> None:
+        """Forget what belongs to the parent; called in the child, before anything else runs there."""
+        ...
+
+
+def forget_in_child(thing: Forgetful) -> None:
+    """Have `after_fork` called in every forked child while the thing lives."""
+    _forgetful.add(thing)
 
 
 class Lock:
@@ -25,7 +39,7 @@ class Lock:
         self.path = path
         self._threads = threading.Lock()
         self._handle = -1
-        _all.add(self)
+        forget_in_child(self)
 
     def acquire(self, *, timeout: float | None = None) -> bool:
         """Take the lock; False if `timeout` seconds (0: at once) passed without getting it."""
@@ -62,15 +76,21 @@ class Lock:
                 return True
 
     def release(self) -> None:
-        """Give it back. Only the holder may."""
-        fcntl.flock(self._handle, fcntl.LOCK_UN)
-        self._threads.release()
+        """Give it back. Only the holder may; closing it gave the lock back already."""
+        try:
+            if self._handle >= 0:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
 
-    def close(self) -> None:
-        """Close the file; a lock still held is given back with it."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+    def close(self, *, wait: float = 0.0) -> None:
+        """Close the file, after whoever in this process holds it, for which it waits so many seconds."""
+        idle = self._threads.acquire(timeout=wait)
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+        if idle:
+            self._threads.release()
 
     def is_removed(self) -> bool:
         """Whether the file was deleted while this lock was held or waited for; only for the holder."""
@@ -89,7 +109,8 @@ class Lock:
                 return int(fields[4])
         return None
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
+        """A child starts without its parent's locks."""
         self._threads = threading.Lock()
         self.close()
 
@@ -107,8 +128,8 @@ class Lock:
 
 
 def _forget_in_child() -> None:
-    for lock in list(_all):
-        lock._after_fork()
+    for thing in list(_forgetful):
+        thing.after_fork()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -32,6 +32,9 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Position:
         """Read what `str` wrote; anything else is an error."""
+        if not isinstance(text, str):
+            msg = f"{text!r} is not a position"
+            raise HeadwaterError(msg, hint="a position looks like orders@0:42,1:17")
         ends: dict[tuple[str, int], int] = {}
         for part in text.split(";") if text else ():
             match = _TOPIC.fullmatch(part)
@@ -40,7 +43,7 @@ class Position:
                 raise HeadwaterError(msg, hint="a position looks like orders@0:42,1:17")
             for pair in match["ends"].split(","):
                 partition, end = pair.split(":")
-                ends[match["topic"], int(partition)] = int(end)
+                ends[match["topic"].lower(), int(partition)] = int(end)
         return cls(tuple(sorted((topic, partition, end) for (topic, partition), end in ends.items())))
 
     @property

@@ -53,7 +53,9 @@ class ProcessIdentity:
         return self.here and _started(self.pid) == self.started
 
     def kill(self, *, timeout: float = 5.0) -> bool:
-        """SIGKILL it if it is still that process; True when it is gone."""
+        """SIGKILL it if it is still that process, never the caller; True when it is gone."""
+        if self.pid == os.getpid():
+            return False
         deadline = time.monotonic() + timeout
         while self.alive:
             os.kill(self.pid, signal.SIGKILL)

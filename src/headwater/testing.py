@@ -20,17 +20,18 @@ __all__ = ["CRASH_POINTS", "ManualClock", "crash_at", "pipeline"]
 
 
 class ManualClock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only when it is told to. A start without a time zone is in UTC."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        start = start if start.tzinfo is not None else start.replace(tzinfo=UTC)
         self._now = round(start.timestamp() * 1_000_000)
 
     def now(self) -> int:
         """Microseconds since 1970, UTC."""
         return self._now
 
-    def advance(self, *, seconds: float = 0, by: timedelta | None = None) -> None:
-        """Move on."""
+    def advance(self, seconds: float = 0, *, by: timedelta | None = None) -> None:
+        """Move on by so many seconds, or by a timedelta."""
         self._now += round((by.total_seconds() if by else seconds) * 1_000_000)
 
 

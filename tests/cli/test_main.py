@@ -133,3 +133,19 @@ def test_a_command_without_spark_takes_less_than_half_a_second(
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(took) < 0.5
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_terminal_that_lacks_a_character_shows_its_escape(shell: Headwater) -> None:
+    shell("produce", "clicks", given=click("é").replace("\\u00e9", "é"))
+    done = shell("tail", "clicks", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "\\xe9" in done.stdout
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("point", ["bogus", "append.locked:x"])
+def test_a_crash_point_that_does_not_exist_is_wrong_usage(shell: Headwater, point: str) -> None:
+    done = shell("topics", HEADWATER_CRASH_AT=point)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: HEADWATER_CRASH_AT={point}: there is no such crash point\n")

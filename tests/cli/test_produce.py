@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Headwater, Started, click
+from headwater.cli.rows import Input
+
+from .conftest import COMMAND, Headwater, Started, click
 
 CLICK = click("s") + "\n"
 ORDER = dict.fromkeys(("customer_id", "sku", "quantity", "cents", "status", "at"))
@@ -153,8 +158,8 @@ def test_an_unknown_topic_is_answered_with_those_that_exist(headwater: Headwater
     done = headwater("produce", "order", given="{}")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "error: there is no topic 'order'",
-        "hint:  the topics of this pipeline: clicks, customers, orders, products",
+        "error: shop: there is no topic called 'order'",
+        "hint:  declared are: customers, products, orders, clicks",
     ]
 
 
@@ -173,3 +178,30 @@ def test_a_row_is_seen_in_another_shell_while_the_pipe_stays_open(started: Calla
         producing.give(click(f"visit {number}") + "\n")
         seen = json.loads(watching.line())
         assert (seen["_offset"], seen["session"]) == (number, f"visit {number}")
+
+
+def test_closed_standard_input_does_not_matter_to_a_file_and_is_told_otherwise(shop: Path, folder: Path) -> None:
+    (folder / "rows.json").write_text(CLICK)
+    outcomes = []
+    for words in ("clicks rows.json", "clicks"):
+        command = f"{' '.join(COMMAND)} produce {words} --pipeline {shop} <&-"
+        done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+        outcomes.append((done.returncode, done.stderr.splitlines()[0]))
+    assert outcomes == [(0, "1 row stored"), (2, "error: standard input is closed")]
+
+
+def test_a_descriptor_above_1024_can_be_waited_for() -> None:
+    reading, writing = os.pipe()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1200:
+        pytest.skip("so many files cannot be opened here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    try:
+        os.dup2(reading, 1100)
+        os.write(writing, b"{}\n")
+        batches = Input(1100).batches(10, 0.01)
+        assert [entry.value() for entry in next(batches)] == [{}]
+    finally:
+        for handle in (reading, writing, 1100):
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import headwater as hw
 
-from .conftest import Headwater
+from .conftest import Headwater, click
 
 
 @pytest.mark.usefixtures("shop")
@@ -40,3 +41,21 @@ def test_without_a_pipeline_the_error_says_where_to_go(headwater: Headwater) -> 
     done = headwater("topics")
     assert done.returncode == 2
     assert done.stderr.startswith("error: there is no pipeline in ./.headwater\nhint:  ")
+
+
+def test_a_topic_whose_folder_is_gone_leaves_the_others_usable(headwater: Headwater, shop: Path) -> None:
+    headwater("produce", "clicks", given=click("s"))
+    (gone,) = (path for path in shop.rglob("*orders*") if path.is_dir())
+    shutil.rmtree(gone)
+    assert headwater("produce", "clicks", given=click("t")).returncode == 0
+    assert len(headwater("tail", "clicks", "--json").stdout.splitlines()) == 2
+    listed = headwater("topics")
+    assert listed.returncode == 1
+    assert [line.split()[0] for line in listed.stdout.splitlines()[1:]] == ["clicks", "customers", "products"]
+    assert listed.stderr.startswith("error: orders: ")
+    assert ["fault" in topic for topic in json.loads(headwater("topics", "--json").stdout)] == [0, 0, 1, 0]
+    checked = json.loads(headwater("doctor", "--json").stdout)["checks"]
+    assert {part["name"]: part["ok"] for part in checked if part["name"] in {"clicks", "orders"}} == {
+        "clicks": True,
+        "orders": False,
+    }

@@ -42,10 +42,13 @@ class StoreContract:
 
     def test_a_name_declared_again_after_it_was_forgotten_has_another_number(self, store: Store) -> None:
         first = store.declare("orders", "stream", {})
-        store.forget("orders")
-        store.forget("orders")
+        store.forget(first)
+        store.forget(first)
         assert "orders" not in store.declarations()
-        assert store.declare("orders", "stream", {"new": True}).number > first.number
+        again = store.declare("orders", "stream", {"new": True})
+        assert again.number > first.number
+        store.forget(first)
+        assert store.declarations()["orders"] == again
 
     def test_of_many_who_declare_differently_at_once_exactly_one_wins(self, open_store: Open) -> None:
         outcomes: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -423,3 +423,23 @@ def test_a_key_is_never_null() -> None:
     ] * 2
     with pytest.raises(SchemaError):
         check_keys(SHOP, ["id"], "abc")
+
+
+def test_a_dict_that_makes_up_values_is_taken_at_its_word() -> None:
+    row = defaultdict(int, {"a": 1, "c": 2})
+    checked = check(parse("a INT, b INT"), [row])
+    assert (checked.batch.num_rows, dict(row)) == (0, {"a": 1, "c": 2})
+    assert check(parse("a INT, c INT"), [row]).batch.to_pylist() == [{"a": 1, "c": 2}]
+
+
+def test_the_report_of_a_bad_row_can_always_be_encoded() -> None:
+    rows = [{"a": "\ud800"}, {"a": 1, "\udfff": 2}, {"\ud800é": 1}]
+    for bad in check(parse("a INT"), rows).bad:
+        for text in (bad.column or "", bad.reason, bad.raw):
+            text.encode()
+
+
+def test_bad_rows_are_equal_if_what_was_given_is() -> None:
+    schema = parse("a INT, b INT")
+    first, same, other = (check(schema, [{"a": "x", "b": b}]).bad[0] for b in (1, 1, 2))
+    assert (first == same, first == other, hash(first) == hash(same)) == (True, False, True)

@@ -14,10 +14,15 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headwater.cli.text import count, size
+from headwater.cli.where import topic_kinds
 from headwater.errors import HeadwaterError
 from headwater.spark.java import find_java
+
+if TYPE_CHECKING:
+    from headwater import Pipeline
 
 _PYTHON = (3, 11)
 _SPARK = "4.3"
@@ -152,21 +157,21 @@ def pipeline(path: str) -> list[Finding]:
     try:
         public = importlib.import_module("headwater.pipeline")
         with public.reopen(path) as opened:
-            topics = public.declared(opened)
-            findings = [_topic(name, topic) for name, topic in sorted(topics.items())]
+            findings = [_topic(opened, name) for name in topic_kinds(opened)]
     except ImportError as error:
         return [
             Finding("pipeline", False, f"headwater is damaged: {error}", "pip install --force-reinstall headwater")
         ]
     except (HeadwaterError, OSError) as error:
         return [_fault("pipeline", error)]
-    return [Finding("pipeline", True, f"{path}, {count(len(topics), 'topic')}"), *findings]
+    return [Finding("pipeline", True, f"{path}, {count(len(findings), 'topic')}"), *findings]
 
 
-def _topic(name: str, topic: object) -> Finding:
+def _topic(opened: Pipeline, name: str) -> Finding:
     try:
-        topic.verify()  # type: ignore[attr-defined]
-        measured = topic.size()  # type: ignore[attr-defined]
+        topic = opened._topic(name)
+        topic.verify()
+        measured = topic.size()
     except (HeadwaterError, OSError) as error:
         return _fault(name, error)
     return Finding(name, True, f"{count(measured.records, 'record')}, {size(measured.bytes)}, undamaged")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import os
 import sys
@@ -41,9 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 3 not ready, 130 interrupted."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
+    if argv is None:
+        _print_anything()
     try:
         code = _run(words, ours=argv is None)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except HeadwaterError as error:
         _report(error, as_json=as_json)
         return _exit_code(error)
@@ -61,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str], *, ours: bool) -> int:
     """Parse and call. `ours`: the process is the command's own, not a test's or another program's."""
+    _check_crash_point()
     parser = argparse.ArgumentParser(prog="headwater", description="A database turned inside out on Spark.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -76,6 +81,20 @@ def _run(words: list[str], *, ours: bool) -> int:
     arguments = parser.parse_args(words)
     code: int = arguments.run(arguments)
     return code
+
+
+def _check_crash_point() -> None:
+    try:
+        importlib.import_module("headwater.crashpoint")
+    except ValueError as error:
+        raise WrongUsage(str(error), hint="unset HEADWATER_CRASH_AT, or name a point or point:n") from None
+
+
+def _print_anything() -> None:
+    """Let a terminal that lacks a character show its escape, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Version(argparse.Action):

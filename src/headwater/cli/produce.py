@@ -13,9 +13,8 @@ from headwater.cli.options import whole
 from headwater.cli.rows import Input
 from headwater.cli.sending import Sender, Sent, Stopped
 from headwater.cli.text import count
-from headwater.cli.where import WrongUsage, add_where, choose, opened
+from headwater.cli.where import WrongUsage, add_where, opened
 from headwater.errors import HeadwaterError
-from headwater.pipeline import declared
 
 _PATIENCE = 0.05
 
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongUsage(msg, hint=hint)
     with opened(arguments) as pipeline, _open(arguments.file) as (handle, origin):
         sender = Sender(
-            choose(declared(pipeline), arguments.topic),
+            pipeline._topic(arguments.topic),
             delete=arguments.delete,
             producer=arguments.producer,
             sequence=arguments.sequence,
@@ -59,7 +58,7 @@ def _send(source: Input, sender: Sender, origin: str, arguments: argparse.Namesp
             sent.trying = batch
             position = sender.send(batch)
             sent.acknowledge(position)
-            if os.isatty(sys.stdin.fileno()) and arguments.file is None and not arguments.json:
+            if arguments.file is None and not arguments.json and os.isatty(sys.stdin.fileno()):
                 print(position, flush=True)
     except (HeadwaterError, OSError) as error:
         raise Stopped(error, sent) from None
@@ -70,6 +69,8 @@ def _send(source: Input, sender: Sender, origin: str, arguments: argparse.Namesp
 def _open(path: str | None) -> Iterator[tuple[int, str]]:
     """A file descriptor to read from, and what to call it in a message."""
     if path is None or path == "-":
+        if sys.stdin is None:
+            raise WrongUsage("standard input is closed", hint="name a file, or pipe rows into the command")
         yield sys.stdin.fileno(), "standard input"
         return
     handle = os.open(path, os.O_RDONLY)

@@ -85,7 +85,9 @@ class Input:
 
     def _more(self, deadline: float) -> bool:
         """Whether there is something to read before the deadline; the end of the input counts as something."""
-        return bool(select.select([self._handle], [], [], max(0.0, deadline - time.monotonic()))[0])
+        poll = select.poll()  # unlike select it takes any descriptor, also one above 1024
+        poll.register(self._handle, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
 
 
 def _parse(text: bytes) -> Any:

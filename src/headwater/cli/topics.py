@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING
 
 from headwater.cli.text import Columns, size
-from headwater.cli.where import add_where, opened
-from headwater.pipeline import declared
+from headwater.cli.where import add_where, opened, topic_kinds
+from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
-    from headwater import Stream, Table
+    from headwater import Pipeline, Stream, Table
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,16 +21,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line, or one object, for each topic."""
+    """Print one line, or one object, for each topic; 1 if one of them cannot be opened."""
     with opened(arguments) as pipeline:
-        topics = [_describe(topic) for _, topic in sorted(declared(pipeline).items())]
+        topics = [_look(pipeline, name, kind) for name, kind in topic_kinds(pipeline).items()]
+    faults = [topic for topic in topics if "fault" in topic]
     if arguments.json:
         print(json.dumps(topics, indent=2))
     elif not topics:
         print("no topics yet: declare one with Pipeline.stream or Pipeline.table")
     else:
-        _print_table(topics)
-    return 0
+        _print_table([topic for topic in topics if "fault" not in topic])
+        for topic in faults:
+            print(f"error: {topic['name']}: {topic['fault']}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _look(pipeline: Pipeline, name: str, kind: str) -> dict[str, object]:
+    """What there is to say of a topic, or its fault."""
+    try:
+        return _describe(pipeline._topic(name))
+    except (HeadwaterError, OSError) as error:
+        return {"name": name, "kind": kind, "fault": str(error)}
 
 
 def _describe(topic: Stream | Table) -> dict[str, object]:
@@ -47,6 +59,8 @@ def _describe(topic: Stream | Table) -> dict[str, object]:
 
 
 def _print_table(topics: list[dict[str, object]]) -> None:
+    if not topics:
+        return
     columns = Columns(list(topics[0]), right={"partitions", "records", "bytes"})
     lines = columns.lines([_text(name, value) for name, value in topic.items()] for topic in topics)
     print(columns.heading(), *lines, sep="\n")

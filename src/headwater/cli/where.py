@@ -13,7 +13,7 @@ from headwater.cli.options import add_json
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
-    from headwater import Pipeline, Stream, Table
+    from headwater import Pipeline
 
 _FOLDER = ".headwater"
 _MARK = "headwater.db"
@@ -74,11 +74,7 @@ def opened(arguments: argparse.Namespace) -> Iterator[Pipeline]:
         yield pipeline
 
 
-def choose(topics: Mapping[str, Stream | Table], name: str) -> Stream | Table:
-    """The topic of that name, in any case of its letters."""
-    for known, topic in topics.items():
-        if known.lower() == name.lower():
-            return topic
-    names = ", ".join(sorted(topics)) or "none yet"
-    msg = f"there is no topic {name!r}"
-    raise HeadwaterError(msg, hint=f"the topics of this pipeline: {names}")
+def topic_kinds(pipeline: Pipeline) -> dict[str, str]:
+    """The kind of every topic by its name, in the order of the names; also of those that cannot be opened."""
+    declarations = pipeline._store.declarations().values()
+    return {d.name: d.kind for d in sorted(declarations, key=lambda d: d.name) if d.kind in {"stream", "table"}}

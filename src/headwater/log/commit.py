@@ -16,7 +16,7 @@ from headwater.log.cut import Place
 from headwater.log.decisions import Decisions, Owner
 from headwater.log.entry import Entry
 from headwater.log.partition import Partition
-from headwater.log.producers import Appended
+from headwater.log.producers import REMEMBERED, Appended
 from headwater.log.segment import Prepared, Stamp, prepare
 from headwater.log.sequence import SequenceNumbers
 from headwater.position import Position
@@ -196,7 +196,8 @@ class Commit:
         """
         ends: dict[int, int] = {}
         remembered = [(place, b.end) for place, batches in known.items() for b in batches if b.sequence == sequence]
-        if remembered:
+        last = max(batch.sequence for batches in known.values() for batch in batches)
+        if remembered and sequence > last - REMEMBERED:  # each partition forgets by its own batches
             return Position.of(topic, {number: end for (name, number), end in remembered if name == topic})
         for (name, number), partition in involved.items():
             for entry in partition.entries(0, partition.end()) if name == topic else ():

@@ -9,7 +9,7 @@ import threading
 
 from headwater.clock import Clock
 from headwater.files import Files
-from headwater.lock import Lock
+from headwater.lock import Lock, forget_in_child
 from headwater.store.store import Store
 
 _CACHED = 100_000
@@ -29,6 +29,12 @@ class Owner:
         self._lock: Lock | None = None
         self._id = b""
         self._count = 0
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """The parent's transactions stay the parent's."""
+        self._threads = threading.Lock()
+        self._lock = None
 
     def new_transaction(self) -> bytes:
         """An id that nobody has used or will use."""

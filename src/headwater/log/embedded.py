@@ -73,6 +73,9 @@ class EmbeddedLog:
     @disk_errors_told()
     def declare(self, topic: TopicLog) -> None:
         """See `Log.declare`. A partition that was made once and is gone is not made again."""
+        before = self._topics.get(topic.name)
+        if before is not None and before.number == topic.number:
+            return
         made = self._store.starts(topic.number)
         for partition in range(topic.partitions):
             folder = os.path.join(self._topic_folder(topic), str(partition))
@@ -100,6 +103,8 @@ class EmbeddedLog:
 
     def _topic(self, name: str) -> TopicLog:
         topic = self._topics.get(name)
+        if self._closed:
+            raise HeadwaterError("the pipeline is closed", where=self.folder, hint="open it again")
         if topic is None:
             msg = f"there is no topic called {name}"
             raise HeadwaterError(msg, where=self.folder, hint="declare it first")
@@ -148,6 +153,7 @@ class EmbeddedLog:
     ) -> Position:
         """See `Log.append`."""
         _check_producer(topic, producer, sequence)
+        self._check_schema(topic, parts)
         batches = {(topic, number): batch for number, batch in parts.items()}
         if aside is not None:
             batches |= {(aside[0], number): batch for number, batch in aside[1].items()}
@@ -167,7 +173,18 @@ class EmbeddedLog:
         identity = self._owner.new_transaction()
         spill = Spill(self.files, os.path.join(self.folder, "spill", identity.hex()))
         commit = self._commit()
-        return EmbeddedTransaction(identity, spill, commit, self.partition)
+        return EmbeddedTransaction(identity, spill, commit, self.partition, self._check_schema)
+
+    def _check_schema(self, topic: str, parts: Parts) -> None:
+        """A frame of another schema would make the segment unreadable."""
+        schema = self._topic(topic).schema
+        if not all(batch.schema.equals(schema) for batch in parts.values()):
+            msg = f"these records do not have the columns of {topic}"
+            raise HeadwaterError(msg, where=self.folder, hint="the topic was declared anew: declare it here too")
+
+    def number(self, topic: str) -> int:
+        """See `Log.number`."""
+        return self._topic(topic).number
 
     def _commit(self) -> Commit:
         return Commit(self._numbers, self._decisions, self._owner, self._store, self._clock)
@@ -202,6 +219,7 @@ class EmbeddedLog:
     def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
         """See `Log.read`."""
         source = self.partition(topic, partition)
+        source.check_exists()
         with disk_errors_told():
             for entry in self._committed(source, start, end):
                 if entry.count:
@@ -277,8 +295,9 @@ class EmbeddedLog:
         partitions = [self._partitions.pop((topic, number)) for number in self._of(topic)]
         del self._topics[topic]
         for partition in partitions:
-            with partition.lock:
-                shutil.rmtree(partition.folder)
+            if self.files.exists(partition.folder):
+                with partition.lock:
+                    shutil.rmtree(partition.folder, ignore_errors=True)
             partition.close()
         shutil.rmtree(self._topic_folder(declared), ignore_errors=True)
 
@@ -299,9 +318,11 @@ def _check_producer(topic: str, producer: str | None, sequence: int | None) -> N
     if (producer is None) != (sequence is None):
         msg = "an idempotent append needs a producer and a sequence"
         raise HeadwaterError(msg, where=topic, hint="give both, or neither")
-    if producer is not None and not (isinstance(producer, str) and 0 < len(producer) <= 200):
+    if producer is not None and not (
+        isinstance(producer, str) and 0 < len(producer) <= 200 and producer.isprintable()
+    ):
         msg = f"producer is {str(producer)[:50]!r}"
-        raise HeadwaterError(msg, where=topic, hint="it is a name of 1 to 200 characters")
+        raise HeadwaterError(msg, where=topic, hint="it is a name of 1 to 200 printable characters")
     if sequence is not None and (type(sequence) is not int or not -(2**63) <= sequence < 2**63):
         msg = f"sequence is {sequence!r}"
         raise HeadwaterError(msg, where=topic, hint="it is a whole number of at most 64 bits")

@@ -79,6 +79,10 @@ class Log(Protocol):
         """Make a topic known to this process, and make its partitions if they are new."""
         ...
 
+    def number(self, topic: str) -> int:
+        """The number under which a topic is known here now."""
+        ...
+
     def append(
         self,
         topic: str,

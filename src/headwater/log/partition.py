@@ -13,7 +13,7 @@ from headwater import crashpoint
 from headwater.clock import Clock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.files import Files
-from headwater.lock import Lock
+from headwater.lock import Lock, forget_in_child
 from headwater.log import index
 from headwater.log.entry import Entry, Mark
 from headwater.log.group_commit import GroupCommit
@@ -23,6 +23,8 @@ from headwater.log.segment import Prepared, Segment, Stamp
 from headwater.log.segment_header import SegmentHeader
 from headwater.log.segments import Segments
 from headwater.log.tail_file import Synced, TailFile, Written
+
+_PATIENCE = 5.0
 
 
 class Partition:
@@ -60,6 +62,12 @@ class Partition:
         self._commit = GroupCommit(files, self._segments, self._tail, self._sync_lock, self.lock)
         self._written: Written | None = None
         self._producers: Producers | None = None
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """What another thread of the parent was about to change is read again."""
+        self._written = None
+        self._producers = None
 
     @classmethod
     def create(cls, files: Files, folder: str, schema: pa.Schema, *, boot: int, created_at: int) -> None:
@@ -96,6 +104,7 @@ class Partition:
     @contextmanager
     def held(self) -> Iterator[Written]:
         """Hold the partition's lock, with its end known and whole."""
+        self.check_exists()
         with self.lock:
             crashpoint.reach("append.locked")
             if self.lock.is_removed():
@@ -124,6 +133,11 @@ class Partition:
         self._tail.publish_written(written)
         self._producers = None
         return written
+
+    def check_exists(self) -> None:
+        """An error if another process dropped the topic."""
+        if not os.path.exists(self.lock.path):
+            raise self._gone()
 
     def _gone(self) -> HeadwaterError:
         if not os.path.exists(self.lock.path):
@@ -372,10 +386,10 @@ class Partition:
             return written.next_offset
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files, after whoever in this process is writing just now."""
+        self.lock.close(wait=_PATIENCE)
         self._segments.forget()
         self._tail.close()
-        self.lock.close()
         self._sync_lock.close()
 
 

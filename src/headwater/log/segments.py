@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headwater.errors import LogDamaged
 from headwater.files import Files
+from headwater.lock import forget_in_child
 from headwater.log import index
 from headwater.log.segment import SUFFIX, Segment, file_name
 from headwater.log.segment_header import SegmentHeader
@@ -33,6 +34,11 @@ class Segments:
         self._start = start
         self._bases: list[int] = []
         self._open: OrderedDict[int, Segment] = OrderedDict()
+        self._threads = threading.RLock()
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held it."""
         self._threads = threading.RLock()
 
     def refresh(self) -> list[int]:

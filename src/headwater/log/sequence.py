@@ -63,6 +63,11 @@ class SequenceNumbers:
         self._files.write(self._handle, [xxh3_64_intdigest(body).to_bytes(8, "little") + body], 0)
 
     def close(self) -> None:
-        """Close its files."""
-        self._files.close(self._handle)
+        """Close its files. Safe to call twice; whoever still uses it gets an error, never another file."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            self._files.close(handle)
         self.lock.close()
+
+    def __del__(self) -> None:
+        self.close()

@@ -7,7 +7,7 @@ stays true). Two records, little-endian, each with its own checksum; one that do
     byte  size  written, by the holder of the partition's lock
        0     8  checksum: XXH3-64 of bytes 8 to 80
        8     8  boot of the machine
-      16     8  generation: raised when frames that were written had to be taken back
+      16     8  generation: raised when frames that were written were taken back, or may have been
       24     8  base of the active segment
       32     8  byte after its last frame
       40     8  next offset
@@ -132,8 +132,13 @@ class TailFile:
         self._files.sync(self._handle)
 
     def close(self) -> None:
-        """Close the file."""
-        self._files.close(self._handle)
+        """Close the file. Safe to call twice; whoever still uses it gets an error, never another file."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            self._files.close(handle)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _decode_written(data: bytes) -> Written | None:

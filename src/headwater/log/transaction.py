@@ -23,18 +23,25 @@ class EmbeddedTransaction:
     """
 
     def __init__(
-        self, identity: bytes, spill: Spill, commit: Commit, partition: Callable[[str, int], Partition]
+        self,
+        identity: bytes,
+        spill: Spill,
+        commit: Commit,
+        partition: Callable[[str, int], Partition],
+        check_schema: Callable[[str, Parts], None],
     ) -> None:
         self.identity = identity
         self._spill = spill
         self._commit = commit
         self._partition = partition
+        self._check_schema = check_schema
         self._kept: dict[str, str] = {}
         self._ended = False
 
     def append(self, topic: str, parts: Parts) -> None:
         """See `Transaction.append`."""
         self._must_be_open()
+        self._check_schema(topic, parts)
         try:
             for number, batch in parts.items():
                 self._partition(topic, number)

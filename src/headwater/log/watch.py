@@ -12,6 +12,7 @@ _IN_MODIFY = 0x2
 _IN_NONBLOCK = 0o4000
 _IN_CLOEXEC = 0o2000000
 _POLL = 0.05
+_LONGEST = 2**31 - 1
 
 _libc = ctypes.CDLL(None) if hasattr(ctypes.CDLL(None), "inotify_init1") else None
 
@@ -35,7 +36,9 @@ class Watch:
         """True as soon as a file changed, False when `timeout` seconds have passed."""
         if self._handle < 0:
             return self._look(timeout)
-        ready, _, _ = select.select([self._handle], [], [], timeout)
+        poll = select.poll()  # unlike select it takes any descriptor, also one above 1024
+        poll.register(self._handle, select.POLLIN)
+        ready = poll.poll(min(max(timeout, 0) * 1000, _LONGEST))
         if ready:
             try:
                 os.read(self._handle, 65536)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from headwater.clock import Clock, SystemClock
-from headwater.errors import HeadwaterError, LeaseHeld, Unavailable
+from headwater.errors import HeadwaterError, LeaseHeld, LogDamaged, Unavailable
 from headwater.files import Files
-from headwater.lock import Lock
+from headwater.lock import Lock, forget_in_child
 from headwater.log import EmbeddedLog, TopicLog
 from headwater.store import Declaration, Lease, SqliteStore
 from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
@@ -63,6 +65,12 @@ class Pipeline:
         self._log = EmbeddedLog(os.path.join(self.path, "log"), self._store, clock=self.clock)
         self._lease = Lease(self._store, self.path)
         self._topics: dict[str, Stream | Table] = {}
+        self._threads = threading.RLock()
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held it."""
+        self._threads = threading.RLock()
 
     def _know_itself(self) -> None:
         known = self._store.kept("pipeline.name")
@@ -118,18 +126,24 @@ class Pipeline:
         return cast("Table", self._declare(declaration))
 
     def _declare(self, declaration: TopicDeclaration) -> Stream | Table:
-        if declaration.on_error == "dead_letter":
-            self._declare(declaration.dead_letters())
+        with self._threads:
+            topic = self._declare_one(declaration)
+            if declaration.on_error == "dead_letter":
+                self._declare_one(declaration.dead_letters())
+            return topic
+
+    def _declare_one(self, declaration: TopicDeclaration) -> Stream | Table:
         spec = declaration.as_dict()
         before = self._store.declarations().get(declaration.name)
         if before is not None and _folded(before.spec) == _folded(spec):
             spec = dict(before.spec)
-        stored = self._store.declare(declaration.name, declaration.kind, spec)
-        known = self._topics.get(declaration.name)
-        return known if known is not None else self._attach(stored)
+        return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
 
     def _attach(self, stored: Declaration) -> Stream | Table:
-        """Open a topic that the store knows."""
+        """Open a topic that the store knows, unless that very one is open."""
+        known = self._topics.get(stored.name)
+        if known is not None and known.number == stored.number:
+            return known
         declaration = TopicDeclaration.from_dict(stored.name, cast("Kind", stored.kind), stored.spec)
         self._log.declare(
             TopicLog(
@@ -141,33 +155,39 @@ class Pipeline:
             )
         )
         make = Stream if declaration.kind == "stream" else Table
-        topic = self._topics[stored.name] = make(declaration, self._log, self.timezone)
+        topic = self._topics[stored.name] = make(declaration, stored.number, self._log, self.timezone)
         return topic
 
     def drop(self, name: str) -> None:
-        """Remove a topic and all its records."""
-        topic = self._topic(name)
-        self._store.forget(topic.name)
-        self._log.drop(topic.name)
-        del self._topics[topic.name]
+        """Remove a topic with all its records and dead letters."""
+        with self._threads:
+            topic = self._topic(name)
+            for each in (topic.name, topic.declaration.dead_letters().name):
+                stored = self._store.declarations().get(each)
+                if stored is not None:
+                    self._attach(stored)
+                    self._store.forget(stored)
+                    self._log.drop(each)
+                    del self._topics[each]
 
     def _topic(self, name: str) -> Stream | Table:
         """A topic by name, whoever declared it."""
-        known = self._topics.get(name.lower())
-        if known is not None:
-            return known
+        if not isinstance(name, str):
+            msg = f"{name!r} is not a name"
+            raise HeadwaterError(msg, where=self.name)
         stored = self._store.declarations().get(name.lower())
         if stored is None or stored.kind not in {"stream", "table"}:
             names = ", ".join(self._store.declarations()) or "none yet"
             msg = f"there is no topic called {name!r}"
             raise HeadwaterError(msg, where=self.name, hint=f"declared are: {names}")
-        return self._attach(stored)
+        with self._threads:
+            return self._attach(stored)
 
     # -- doing
 
     def transaction(self) -> TopicTransaction:
         """Begin a transaction over topics; use it in a `with` block."""
-        return TopicTransaction(self._log.transaction, self._topic)
+        return TopicTransaction(self._log, self._topic)
 
     def take_over(self) -> None:
         """Become the driver although another process holds the lease: for one that is alive but stuck.
@@ -177,7 +197,9 @@ class Pipeline:
         """
         replaced = self._store.lease()
         self._lease.take_over()
-        declared(self)  # so that the log knows all of their locks
+        for stored in self._store.declarations().values():
+            with suppress(LogDamaged):  # a damaged topic has no lock that anyone needs
+                self._topic(stored.name)  # so that the log knows its locks
         for what, lock in self._log.locks():
             if not _passes(lock) and not (self._lease.kill_if_holding(lock, replaced) and _passes(lock)):
                 holder = f"process {lock.holder()}"
@@ -245,7 +267,7 @@ def _checked_name(name: str) -> str:
 def _checked_timezone(timezone: str) -> str:
     try:
         ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, TypeError):
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError, AttributeError):
         msg = f"{timezone!r} is not a time zone"
         raise HeadwaterError(msg, hint="write it like Europe/Oslo or UTC") from None
     return timezone

@@ -228,7 +228,8 @@ def _split(fields: Sequence[Column], rows: Sequence[Mapping[str, object] | None]
     """The rows as one list per field, the rows that lack each field, and the rows with unknown names."""
     nothing = dict.fromkeys((field.name for field in fields), None)
     whole = [nothing if row is None else row for row in rows]
-    if all(len(row) == len(fields) for row in whole):
+    # Only of a plain dict is it known that asking for a name neither makes up a value nor adds it to the dict.
+    if set(map(type, whole)) <= {dict} and all(len(row) == len(fields) for row in whole):
         try:
             columns = [list(map(itemgetter(field.name), whole)) for field in fields]
         except KeyError:

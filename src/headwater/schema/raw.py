@@ -16,9 +16,14 @@ def raw_json(row: object) -> str:
         text.encode()
     except UnicodeEncodeError:
         return json.dumps(_plain(row), separators=(",", ":"))
-    except (ValueError, RecursionError):
+    except Exception:  # too deep, too long a number, or whatever an unknown object's own methods raise
         return json.dumps(_described(row))
     return text
+
+
+def encodable(text: str) -> str:
+    """The text, with an escape in place of what UTF-8 has no bytes for: half of a surrogate pair."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: object) -> object:

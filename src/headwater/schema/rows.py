@@ -6,8 +6,9 @@ number rounded, no missing column filled in. What users may give is in `check`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -18,20 +19,37 @@ from headwater.schema.arrow_columns import fields_from_arrow
 from headwater.schema.converted import Converted, Failure, shorten, show, text_of
 from headwater.schema.python_columns import fields_from_python, from_python
 from headwater.schema.python_values import is_missing
-from headwater.schema.raw import raw_json
+from headwater.schema.raw import encodable, raw_json
 from headwater.schema.schema import Column, Schema
 
 _ACCEPTED = "give dicts, a pyarrow Table or RecordBatch, or a pandas or Polars DataFrame"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BadRow:
-    """A refused row: its number from 0, its first bad column (None: the whole row), why, and its JSON text."""
+    """A refused row: its number from 0, its first bad column (None: the whole row), why, and its JSON text.
+
+    All of its texts can be written as UTF-8.
+    """
 
     row: int
     column: str | None
     reason: str
-    raw: str
+    row_at: Callable[[int], object] = field(repr=False)
+
+    @cached_property
+    def raw(self) -> str:
+        """The row as JSON text, made when it is first asked for: of refused rows it seldom is."""
+        return raw_json(self.row_at(self.row))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BadRow):
+            return NotImplemented
+        mine, others = ((bad.row, bad.column, bad.reason) for bad in (self, other))
+        return mine == others and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((self.row, self.column, self.reason))
 
 
 @dataclass(frozen=True)
@@ -132,17 +150,17 @@ def _refusal(column: Column, keys: set[str]) -> str | None:
     return None if column.nullable else "cannot be null"
 
 
-def _bad_rows(failures: dict[int, Failure], row_at: object) -> tuple[BadRow, ...]:
-    if not failures:
-        return ()
-    return tuple(_bad_row(number, failures[number], row_at(number)) for number in sorted(failures))  # type: ignore[operator]
+def _bad_rows(failures: dict[int, Failure], row_at: Callable[[int], object]) -> tuple[BadRow, ...]:
+    return tuple(_bad_row(number, failures[number], row_at) for number in sorted(failures))
 
 
-def _bad_row(number: int, failure: Failure, row: object) -> BadRow:
+def _bad_row(number: int, failure: Failure, row_at: Callable[[int], object]) -> BadRow:
     column = failure.path[0] if failure.path else None
-    inside = "".join(step if step.startswith("[") else f".{step}" for step in failure.path[1:])
-    reason = f"{column}{inside}: {failure.reason}" if inside else failure.reason
-    return BadRow(number, column, reason, raw_json(row))
+    reason = failure.reason
+    if len(failure.path) > 1:
+        inside = "".join(step if step.startswith("[") else f".{step}" for step in failure.path[1:])
+        reason = f"{column}{inside}: {reason}"
+    return BadRow(number, None if column is None else encodable(column), encodable(reason), row_at)
 
 
 def _zone(timezone: str) -> ZoneInfo:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 
 from headwater.errors import LeaseHeld, Unavailable
-from headwater.lock import Lock
+from headwater.lock import Lock, forget_in_child
 from headwater.process import ProcessIdentity
 from headwater.store.records import LeaseRecord
 from headwater.store.store import Store
@@ -27,6 +27,11 @@ class Lease:
         self._store = store
         self._folder = folder
         self._lock: Lock | None = None
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """The lease stays with the parent."""
+        self.epoch, self._lock = 0, None
 
     def _path(self, epoch: int) -> str:
         return os.path.join(self._folder, f"lease.{epoch}")

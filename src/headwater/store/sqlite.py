@@ -6,13 +6,14 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from headwater import crashpoint
 from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavailable
-from headwater.lock import Lock
+from headwater.lock import Lock, forget_in_child
 from headwater.store.records import Declaration, LeaseRecord, RunRecord, TickRecord
 
 FORMAT = 1
@@ -46,6 +47,9 @@ def _difference(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     return f"{name} is already declared differently: " + "; ".join(parts)
 
 
+_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
 class SqliteStore:
     """A store in one file that many processes share; see `Store` for the contract.
 
@@ -58,6 +62,9 @@ class SqliteStore:
         self._lock = Lock(path + ".lock")
         self._threads = threading.RLock()
         self._committed = committed
+        self._closed = False
+        forget_in_child(self)
+        _stores.add(self)
         self._pid = -1
         self._connection: sqlite3.Connection
         if not self._has_tables():
@@ -89,7 +96,25 @@ class SqliteStore:
 
     # -- connections and transactions
 
+    def before_fork(self) -> None:
+        """A connection does not survive a fork: in a child that inherits it, locks seem held that are not."""
+        self._threads.acquire()
+        if self._pid == os.getpid() and not self._connection.in_transaction:
+            self._connection.close()
+            self._pid = -1
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; the connection is opened again when it is needed."""
+        self._threads.release()
+
+    def after_fork(self) -> None:
+        """Begin anew in the child."""
+        self._threads = threading.RLock()
+        self._pid = -1
+
     def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise HeadwaterError("the pipeline is closed", where=self.path, hint="open it again")
         if self._pid != os.getpid():
             try:
                 connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
@@ -117,8 +142,10 @@ class SqliteStore:
                 connection = self._open()
                 if not durable:
                     connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("BEGIN IMMEDIATE")
                 try:
+                    if connection.in_transaction:  # left by an interrupt
+                        connection.execute("ROLLBACK")
+                    connection.execute("BEGIN IMMEDIATE")
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
@@ -182,10 +209,10 @@ class SqliteStore:
         rows = self._all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
         return {name: Declaration(name, kind, number, json.loads(spec)) for name, kind, number, spec in rows}
 
-    def forget(self, name: str) -> None:
+    def forget(self, declaration: Declaration) -> None:
         """See `Store.forget`."""
         with self._write() as connection:
-            connection.execute("DELETE FROM declarations WHERE name = ?", (name,))
+            connection.execute("DELETE FROM declarations WHERE number = ?", (declaration.number,))
 
     # -- transactions
 
@@ -317,4 +344,18 @@ class SqliteStore:
             if self._pid == os.getpid():
                 self._connection.close()
             self._pid = -1
+            self._closed = True
             self._lock.close()
+
+
+def _before_fork() -> None:
+    for store in list(_stores):
+        store.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for store in list(_stores):
+        store.after_fork_in_parent()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)

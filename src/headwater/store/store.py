@@ -23,8 +23,8 @@ class Store(Protocol):
         """All declared names."""
         ...
 
-    def forget(self, name: str) -> None:
-        """Take a declaration away; no error if it is gone."""
+    def forget(self, declaration: Declaration) -> None:
+        """Take a declaration away, and never a later one of the same name; no error if it is gone."""
         ...
 
     def decide(

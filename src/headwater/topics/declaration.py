@@ -123,6 +123,9 @@ def _one_of(where: str, argument: str, value: object, allowed: tuple[str, ...]) 
 def _event_time(topic: str, schema: Schema, name: str | None) -> str | None:
     if name is None:
         return None
+    if not isinstance(name, str):
+        msg = f"event_time is {name!r}"
+        raise HeadwaterError(msg, where=topic, hint="give the name of a TIMESTAMP column")
     column = next((column for column in schema.columns if column.name.lower() == name.lower()), None)
     if column is None:
         msg = f"there is no column {name} to take the event time from"
@@ -139,7 +142,7 @@ def _lateness(topic: str, event_time: str | None, lateness: str | None) -> str |
     if event_time is None:
         msg = "lateness needs an event_time column"
         raise HeadwaterError(msg, where=topic)
-    if not _DURATION.fullmatch(lateness.strip()):
+    if not isinstance(lateness, str) or not _DURATION.fullmatch(lateness.strip()):
         msg = f"{lateness!r} is not a duration"
         raise HeadwaterError(msg, where=topic, hint="write it like '10 seconds'")
     return lateness.strip()

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
-from headwater.errors import SchemaError
-from headwater.log import Log, Parts, TopicSize
+from headwater.errors import HeadwaterError, SchemaError
+from headwater.log import Cut, Log, Parts, TopicSize
 from headwater.position import Position
 from headwater.schema import BadRow, Checked, Schema, hash_rows
 from headwater.topics.declaration import TopicDeclaration
@@ -27,8 +27,9 @@ class Topic:
     nothing of the batch is stored; with `"dead_letter"` exactly the bad ones go to `<topic>__dead_letters`.
     """
 
-    def __init__(self, declaration: TopicDeclaration, log: Log, timezone: str) -> None:
+    def __init__(self, declaration: TopicDeclaration, number: int, log: Log, timezone: str) -> None:
         self.declaration = declaration
+        self.number = number
         self.log = log
         self._timezone = timezone
         self._turn = itertools.count(random.randrange(declaration.partitions))  # noqa: S311  only spreads load
@@ -69,6 +70,7 @@ class Topic:
         self, checked: Checked, operation: str, *, producer: str | None = None, sequence: int | None = None
     ) -> Position:
         """Append checked rows; bad ones are refused or set aside as the topic was declared."""
+        self.check_current()
         origin = operation if producer is None else f"{operation} by {producer}, sequence {sequence}"
         aside = self.set_aside(checked.bad, origin)
         parts = self.divide(checked.batch, operation, producer=producer, sequence=sequence)
@@ -117,6 +119,12 @@ class Topic:
             int(number): stored.take(pa.array(np.flatnonzero(chosen == number))) for number in np.unique(chosen)
         }
 
+    def check_current(self) -> None:
+        """An error if the topic was dropped, and perhaps declared anew, since this object was made."""
+        if self.log.number(self.name) != self.number:
+            msg = "the topic was dropped and declared anew"
+            raise HeadwaterError(msg, where=self.name, hint="use what the new declaration returned")
+
     # -- reading
 
     def tail(self, *, since: Position | None = None, follow: bool = False) -> Iterator[pa.Table]:
@@ -124,8 +132,7 @@ class Topic:
 
         Columns as in `<topic>__log`. With `follow` it goes on for ever, waiting for news.
         """
-        after = since.in_topic(self.name) if since is not None else {}
-        nexts = {number: after.get(number, 0) for number in range(self.partitions)}
+        nexts = dict.fromkeys(range(self.partitions), 0) | self._starting_at(since)
         if not follow:
             yield from self._read(nexts)
             return
@@ -137,10 +144,24 @@ class Topic:
         finally:
             news.close()
 
+    def _starting_at(self, since: Position | None) -> dict[int, int]:
+        if since is None:
+            return {}
+        if not isinstance(since, Position):
+            msg = f"since is {since!r}"
+            raise HeadwaterError(msg, where=self.name, hint="give a Position; Position.parse makes one from text")
+        if since.ends and self.name not in since.topics:
+            msg = f"the position {since} says nothing about this topic"
+            raise HeadwaterError(msg, where=self.name, hint="give one that an append to it returned")
+        return since.in_topic(self.name)
+
     def _read(self, nexts: dict[int, int]) -> Iterator[pa.Table]:
-        """What there is now, moving `nexts` on."""
+        """What there is now, moving `nexts` on. A cut keeps batches and transactions whole over all partitions."""
+        self.check_current()
+        after = Cut(0, {(self.name, number): start for number, start in nexts.items()})
+        cut = self.log.cut([self.name], after=after)
         for number, start in list(nexts.items()):
-            for records in self.log.read(self.name, number, start):
+            for records in self.log.read(self.name, number, start, cut.end(self.name, number)):
                 nexts[number] = records.end
                 yield as_log_table(records, self.schema)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from headwater.errors import HeadwaterError
-from headwater.log import Transaction
+from headwater.log import Log
 from headwater.position import Position
 from headwater.schema import Checked
 from headwater.topics.stream import Stream
@@ -20,9 +20,10 @@ class TopicTransaction:
     `position` is where the records are, once it committed. Used by one thread.
     """
 
-    def __init__(self, begin: Callable[[], Transaction], topic: Callable[[str], Topic]) -> None:
+    def __init__(self, log: Log, topic: Callable[[str], Topic]) -> None:
+        self._log = log
         self._topic = topic
-        self._transaction = begin()
+        self._transaction = log.transaction()
         self._position: Position | None = None
 
     def append(self, stream: Stream | Table | str, rows: object) -> None:
@@ -43,6 +44,8 @@ class TopicTransaction:
 
     def keep(self, name: str, value: str) -> None:
         """Store a value with the commit, such as how far a source was read."""
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise HeadwaterError("what is kept is text under a name", hint="turn it into text first")
         self._transaction.keep(name, value)
 
     @property
@@ -63,6 +66,10 @@ class TopicTransaction:
         if not isinstance(found, Stream | Table):
             msg = f"{topic!r} is not a stream or table"
             raise HeadwaterError(msg, hint="pass what stream() or table() returned, or its name")
+        if found.log is not self._log:
+            msg = f"{found.name} belongs to another pipeline"
+            raise HeadwaterError(msg, hint="a transaction is of one pipeline")
+        found.check_current()
         return found
 
     def _table(self, topic: Table | str) -> Table:
