@@ -136,11 +136,11 @@ class Partition:
 
     def check_exists(self) -> None:
         """An error if another process dropped the topic."""
-        if not os.path.exists(self.lock.path):
+        if not os.path.isdir(self.folder):
             raise self._gone()
 
     def _gone(self) -> HeadwaterError:
-        if not os.path.exists(self.lock.path):
+        if not os.path.isdir(self.folder):
             return HeadwaterError("the topic was dropped", where=self.folder)
         return LogDamaged("all segments of the partition are missing", segment=self.folder, byte=0)
 

@@ -32,6 +32,7 @@ class SequenceNumbers:
         self._store = store
         self._highest = highest
         self.lock = Lock(os.path.join(folder, "sequence.lock"))
+        self._handle = -1
         self._handle = files.open(os.path.join(folder, "sequence"), create=True)
 
     def take(self) -> int:

@@ -85,6 +85,7 @@ class TailFile:
     def __init__(self, files: Files, path: str) -> None:
         self.path = path
         self._files = files
+        self._handle = -1
         self._handle = files.open(path, create=True)
 
     def read(self) -> tuple[Written | None, Synced]:
