@@ -127,6 +127,20 @@ class Lock:
         self.close()
 
 
+def is_held(path: str) -> bool:
+    """Whether someone living holds the lock at a path; False if there is no such file."""
+    if not os.path.exists(path):
+        return False
+    lock = Lock(path)
+    try:
+        if not lock.acquire(timeout=0):
+            return True
+        lock.release()
+        return False
+    finally:
+        lock.close()
+
+
 def _forget_in_child() -> None:
     for thing in list(_forgetful):
         thing.after_fork()

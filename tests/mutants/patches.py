@@ -211,7 +211,7 @@ PATCHES: tuple[Patch, ...] = (
     _patch(
         "a living driver is not replaced by acquire",
         "store/lease.py",
-        "        if record.holder and self._living(record.epoch):\n",
+        "        if record.holder and is_held(self._path(record.epoch)):\n",
         "        if False:\n",
         f"{_LEASE}test_a_second_driver_is_refused_while_the_first_lives",
     ),

@@ -9,7 +9,7 @@ import threading
 
 from headwater.clock import Clock
 from headwater.files import Files
-from headwater.lock import Lock, forget_in_child
+from headwater.lock import Lock, forget_in_child, is_held
 from headwater.store.store import Store
 
 _CACHED = 100_000
@@ -88,17 +88,7 @@ def _path(folder: str, owner: bytes) -> str:
 
 
 def _is_alive(folder: str, transaction: bytes) -> bool:
-    path = _path(folder, transaction)
-    if not os.path.exists(path):
-        return False
-    lock = Lock(path)
-    try:
-        if not lock.acquire(timeout=0):
-            return True
-        lock.release()
-        return False
-    finally:
-        lock.close()
+    return is_held(_path(folder, transaction))
 
 
 class Decisions:

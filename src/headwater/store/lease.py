@@ -6,7 +6,7 @@ import dataclasses
 import os
 
 from headwater.errors import LeaseHeld, Unavailable
-from headwater.lock import Lock, forget_in_child
+from headwater.lock import Lock, forget_in_child, is_held
 from headwater.process import ProcessIdentity
 from headwater.store.records import LeaseRecord
 from headwater.store.store import Store
@@ -41,7 +41,7 @@ class Lease:
         if self._lock is not None:
             return self.epoch
         record = self._store.lease()
-        if record.holder and self._living(record.epoch):
+        if record.holder and is_held(self._path(record.epoch)):
             raise self._held(record)
         return self._become(record)
 
@@ -71,19 +71,6 @@ class Lease:
         holder = _identity(record)
         return holder is not None and lock.holder() == holder.pid and holder.kill()
 
-    def _living(self, epoch: int) -> bool:
-        path = self._path(epoch)
-        if not os.path.exists(path):
-            return False
-        lock = Lock(path)
-        try:
-            if not lock.acquire(timeout=0):
-                return True
-            lock.release()
-            return False
-        finally:
-            lock.close()
-
     def _become(self, record: LeaseRecord, *, timeout: float | None = None) -> int:
         """Lock the next epoch's file first, so that whoever reads the new row finds its holder alive."""
         epoch = record.epoch + 1
@@ -99,7 +86,7 @@ class Lease:
             raise
         self._lock = lock
         for old in range(max(1, epoch - 3), epoch):
-            if not self._living(old):
+            if not is_held(self._path(old)):
                 _remove(self._path(old))
         return self.epoch
 

@@ -63,10 +63,10 @@ class SqliteStore:
         self._threads = threading.RLock()
         self._committed = committed
         self._closed = False
-        forget_in_child(self)
-        _stores.add(self)
         self._pid = -1
         self._connection: sqlite3.Connection
+        forget_in_child(self)
+        _stores.add(self)
         if not self._has_tables():
             self._prepare()
 
