@@ -105,7 +105,7 @@ class Decisions:
         """True: committed. False: taken back. None: still open, by an owner that lives."""
         known = self._known.get(transaction)
         if known is None:
-            known = self._store.decisions([transaction]).get(transaction)
+            known = self._store.decision(transaction)
             if known is None and not _is_alive(self._folder, transaction):
                 known = self._store.decide(transaction, committed=False, at=self._clock.now())
             if known is not None:

@@ -23,6 +23,7 @@ from headwater.log.segment import Prepared, Segment, Stamp
 from headwater.log.segment_header import SegmentHeader
 from headwater.log.segments import Segments
 from headwater.log.tail_file import Synced, TailFile, Written
+from headwater.log.walk import Walk
 
 _PATIENCE = 5.0
 
@@ -57,6 +58,7 @@ class Partition:
         self._boot = boot
         self._segment_bytes = segment_bytes
         self._segments = Segments(files, folder, start)
+        self._walk = Walk(files, self._segments, start)
         self._tail = TailFile(files, os.path.join(folder, "tail"))
         self._sync_lock = Lock(os.path.join(folder, "sync.lock"))
         self._commit = GroupCommit(files, self._segments, self._tail, self._sync_lock, self.lock)
@@ -152,7 +154,7 @@ class Partition:
             segment, written = self._roll(segment, written)
         stamp = dataclasses.replace(stamp, received_at=max(stamp.received_at, written.received_at))
         try:
-            (entry,) = segment.write(written.byte, written.next_offset, self._synced_in(written), [prepared], stamp)
+            entry = segment.write(written.byte, written.next_offset, self._synced_in(written), prepared, stamp)
             crashpoint.reach("append.written")
             self._publish(written, entry)
         except OSError as error:
@@ -289,69 +291,13 @@ class Partition:
         """The entries that hold this offset or come after it, up to a mark."""
         if not self._segments.bases():
             raise self._gone()
-        if end.segment > self._segments.bases()[-1]:
-            self._segments.refresh()
-        if offset < self._segments.first():
-            self._check_beginning()
-        segment = self._holding(offset)
-        hints = index.load(self._files, self.folder, segment.base)
-        for entry in self._walk(segment, self._trusted_byte(segment, index.before_offset(hints, offset)), end):
-            if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
-                yield entry
-
-    def _holding(self, offset: int) -> Segment:
-        """The segment to start reading at; another process may have trimmed the one that we know."""
-        try:
-            return self._segments.get(self._segments.holding(offset))
-        except LogDamaged:
-            if self._segments.holding(offset) in self._segments.refresh():
-                raise
-            return self._segments.get(self._segments.holding(offset))
-
-    def _walk(self, segment: Segment, byte: int, end: Mark) -> Iterator[Entry]:
-        """All entries from a place on, over the segments, up to a mark. What is trimmed meanwhile is skipped."""
-        while segment.base < end.segment:
-            try:
-                after = self._segments.following(segment)
-            except LogDamaged:
-                if segment.base >= self._start():
-                    raise
-                segment = self._segments.get(self._segments.refresh()[0])
-                byte = segment.header.length
-                continue
-            yield from segment.entries(byte, after.header.previous_length)
-            segment, byte = after, after.header.length
-        if segment.base == end.segment:
-            yield from segment.entries(byte, end.byte)
+        return self._walk.from_offset(offset, end)
 
     def offset_at(self, received_at: int) -> int:
         """The first offset whose record was received at that time or later; the next offset if none was."""
-        end = self.end()
-        segment = self._segments.get(self._segments.received_before(received_at))
-        hints = index.load(self._files, self.folder, segment.base)
-        for entry in self._walk(segment, self._trusted_byte(segment, index.before_time(hints, received_at)), end):
-            if entry.received_at >= received_at:
-                return entry.offset
+        for entry in self._walk.from_time(received_at, self.end()):
+            return entry.offset
         return self.next_offset()
-
-    def _check_beginning(self) -> None:
-        """What lies before the first segment was trimmed, or else it is lost."""
-        first, start = self._segments.refresh()[0], self._start()
-        if first > start:
-            msg = f"offsets {start} to {first} are missing"
-            raise LogDamaged(msg, segment=self.folder, byte=0, hint="restore these segments from a backup")
-
-    @staticmethod
-    def _trusted_byte(segment: Segment, hint: index.Hint | None) -> int:
-        """Where to start reading: at the hint if it tells the truth, else at the segment's beginning."""
-        if hint is not None:
-            try:
-                found = next(segment.entries(hint.byte, segment.size()), None)
-            except LogDamaged:
-                found = None
-            if found is not None and found.offset == hint.offset:
-                return hint.byte
-        return segment.header.length
 
     def batch(self, entry: Entry) -> pa.RecordBatch:
         """An entry's records."""

@@ -72,7 +72,7 @@ def _leave_gap(segment: Segment, found: Tail) -> Tail:
     received_at = found.last.received_at if found.last else segment.header.received_at
     nothing = prepare(pa.RecordBatch.from_pylist([], schema=segment.header.schema))
     offset = _next_offset(segment, found.last) + AFTER_A_LOST_TAIL
-    (gap,) = segment.write(found.good, offset, found.synced, [nothing], Stamp(sequence, received_at))
+    gap = segment.write(found.good, offset, found.synced, nothing, Stamp(sequence, received_at))
     try:
         segment.sync()
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -46,10 +46,10 @@ class Prepared:
         return self.frame.length
 
 
-def prepare(batch: pa.RecordBatch, *, producer: str | None = None, headers: bytes = b"") -> Prepared:
+def prepare(batch: pa.RecordBatch, *, producer: str | None = None) -> Prepared:
     """Encode a batch for `Segment.write`."""
     body = memoryview(batch.serialize())
-    return Prepared(frames.describe(body, count=batch.num_rows, producer=producer, headers=headers), body)
+    return Prepared(frames.describe(body, count=batch.num_rows, producer=producer), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,33 +138,25 @@ class Segment:
 
     # -- writing, under the partition's lock
 
-    def write(self, byte: int, offset: int, synced: int, batches: Sequence[Prepared], stamp: Stamp) -> list[Entry]:
-        """Write the batches as frames from `byte` on; on any error the file is cut back to `byte`."""
-        entries: list[Entry] = []
-        buffers: list[bytes | memoryview] = []
-        place = byte
-        for prepared in batches:
-            frame = dataclasses.replace(
-                prepared.frame,
-                offset=offset,
-                sequence=stamp.sequence,
-                received_at=stamp.received_at,
-                synced=synced,
-                producer_sequence=stamp.producer_sequence,
-                transaction=stamp.transaction,
-            )
-            padding = bytes(frame.length - frame.head_length - frame.body_length)
-            buffers += [frames.encode_head(frame), prepared.body, *([padding] if padding else [])]
-            entries.append(self._entry(frame, place))
-            offset += frame.count
-            place += frame.length
+    def write(self, byte: int, offset: int, synced: int, prepared: Prepared, stamp: Stamp) -> Entry:
+        """Write a batch as a frame at `byte`; on any error the file is cut back to there."""
+        frame = dataclasses.replace(
+            prepared.frame,
+            offset=offset,
+            sequence=stamp.sequence,
+            received_at=stamp.received_at,
+            synced=synced,
+            producer_sequence=stamp.producer_sequence,
+            transaction=stamp.transaction,
+        )
+        padding = bytes(frame.length - frame.head_length - frame.body_length)
         try:
-            self._write_all(buffers, byte)
+            self._write_all([frames.encode_head(frame), prepared.body, *([padding] if padding else [])], byte)
         except BaseException:
             with contextlib.suppress(OSError):
                 self._files.truncate(self._handle, byte)
             raise
-        return entries
+        return self._entry(frame, byte)
 
     def _write_all(self, buffers: list[bytes | memoryview], byte: int) -> None:
         if crashpoint.is_armed("append.half_written"):

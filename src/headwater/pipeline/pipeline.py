@@ -134,7 +134,7 @@ class Pipeline:
 
     def _declare_one(self, declaration: TopicDeclaration) -> Stream | Table:
         spec = declaration.as_dict()
-        before = self._store.declarations().get(declaration.name)
+        before = self._store.find(declaration.name)
         if before is not None and _folded(before.spec) == _folded(spec):
             spec = dict(before.spec)
         return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
@@ -163,7 +163,7 @@ class Pipeline:
         with self._threads:
             topic = self._topic(name)
             for each in (topic.name, topic.declaration.dead_letters().name):
-                stored = self._store.declarations().get(each)
+                stored = self._store.find(each)
                 if stored is not None:
                     self._attach(stored)
                     self._store.forget(stored)
@@ -175,7 +175,7 @@ class Pipeline:
         if not isinstance(name, str):
             msg = f"{name!r} is not a name"
             raise HeadwaterError(msg, where=self.name)
-        stored = self._store.declarations().get(name.lower())
+        stored = self._store.find(name.lower())
         if stored is None or stored.kind not in {"stream", "table"}:
             names = ", ".join(self._store.declarations()) or "none yet"
             msg = f"there is no topic called {name!r}"

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -178,7 +178,7 @@ class SqliteStore:
     def declare(self, name: str, kind: str, spec: Mapping[str, Any]) -> Declaration:
         """See `Store.declare`."""
         text = json.dumps(spec, sort_keys=True)
-        found = self._find(name)
+        found = self.find(name)
         if found is None:
             with self._write() as connection:
                 connection.execute(
@@ -186,7 +186,7 @@ class SqliteStore:
                     (name, kind, text),
                 )
             crashpoint.reach("declare.stored")
-            found = self._find(name)
+            found = self.find(name)
         if found is None:
             msg = f"{name} was dropped while it was being declared"
             raise DeclarationChanged(msg, retry=True)
@@ -200,7 +200,8 @@ class SqliteStore:
             )
         return found
 
-    def _find(self, name: str) -> Declaration | None:
+    def find(self, name: str) -> Declaration | None:
+        """See `Store.find`."""
         row = self._one("SELECT name, kind, number, spec FROM declarations WHERE name = ?", (name,))
         return Declaration(row[0], row[1], row[2], json.loads(row[3])) if row else None
 
@@ -239,14 +240,10 @@ class SqliteStore:
                 connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(kept.items()))
         return committed
 
-    def decisions(self, transactions: Iterable[bytes]) -> dict[bytes, bool]:
-        """See `Store.decisions`."""
-        found: dict[bytes, bool] = {}
-        for transaction in transactions:
-            row = self._one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
-            if row:
-                found[transaction] = bool(row[0])
-        return found
+    def decision(self, transaction: bytes) -> bool | None:
+        """See `Store.decision`."""
+        row = self._one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
+        return bool(row[0]) if row else None
 
     def kept(self, name: str) -> str | None:
         """See `Store.kept`."""

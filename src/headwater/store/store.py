@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from headwater.store.records import Declaration, LeaseRecord, TickRecord
@@ -17,6 +17,10 @@ class Store(Protocol):
 
     def declare(self, name: str, kind: str, spec: Mapping[str, Any]) -> Declaration:
         """Declare a name; the same again is fine, another kind or spec is `DeclarationChanged`."""
+        ...
+
+    def find(self, name: str) -> Declaration | None:
+        """One declared name, if it is."""
         ...
 
     def declarations(self) -> dict[str, Declaration]:
@@ -43,8 +47,8 @@ class Store(Protocol):
         """
         ...
 
-    def decisions(self, transactions: Iterable[bytes]) -> dict[bytes, bool]:
-        """The decisions that exist among these transactions."""
+    def decision(self, transaction: bytes) -> bool | None:
+        """Whether a transaction is committed; None if it is not decided."""
         ...
 
     def kept(self, name: str) -> str | None:
