@@ -6,11 +6,31 @@ Tests pass another one: to record every call, to fail the n-th, to fill the disk
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from headwater.errors import Unavailable
+
+_MANY = 1 << 16
+
+
+def allow_many_files() -> None:
+    """Raise this process's limit of open files, as far as it may by itself: a partition keeps several open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY if hard == resource.RLIM_INFINITY else min(hard, _MANY)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # the old limit may do
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def advice(error: OSError) -> str:
+    """What to do about an error of the system."""
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return "raise the limit of open files (ulimit -n), or open fewer partitions"
+    return "check the disk's free space, its health and the permissions"
 
 
 @contextmanager
@@ -20,8 +40,7 @@ def disk_errors_told() -> Iterator[None]:
         yield
     except OSError as error:
         msg = f"the disk refused: {error.strerror or error}"
-        hint = "check the disk's free space, its health and the permissions"
-        raise Unavailable(msg, where=str(error.filename or ""), hint=hint, retry=True) from error
+        raise Unavailable(msg, where=str(error.filename or ""), hint=advice(error), retry=True) from error
 
 
 class Files:

@@ -11,6 +11,8 @@ import weakref
 from types import TracebackType
 from typing import Protocol
 
+from headwater.errors import Unavailable
+
 _POLL = 0.005
 _forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
 
@@ -33,28 +35,35 @@ class Lock:
 
     Blocks other threads of this process and other processes alike. A killed holder's lock is free at once. A
     forked child starts without its parent's locks. Not reentrant.
+
+    An interrupt (Ctrl-C) may come between any two steps. Only one that comes as `__exit__` begins, before its first
+    step, leaves the lock held: `close` gives it back, and until then its thread gets an error instead of waiting
+    for itself.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._threads = threading.Lock()
+        self._threads = threading.RLock()  # it knows its owner, also when an interrupt hides that it was taken
+        self._thread: int | None = None
         self._handle = -1
         forget_in_child(self)
 
     def acquire(self, *, timeout: float | None = None) -> bool:
         """Take the lock; False if `timeout` seconds (0: at once) passed without getting it."""
-        if timeout is None:
-            self._threads.acquire()
-        elif not self._threads.acquire(timeout=timeout):
-            return False
+        if self._thread == threading.get_ident():
+            msg = "this thread holds the lock already; it may have been interrupted while giving it back"
+            raise Unavailable(msg, where=self.path, hint="close the pipeline and open it again")
         try:
-            got = self._flock(timeout)
+            got = self._threads.acquire(timeout=-1 if timeout is None else timeout)
+            if got:
+                self._thread = threading.get_ident()  # first: a signal's handler may come by while we wait
+                got = self._flock(timeout)
+            if not got:
+                self.release()
+            return got
         except BaseException:
-            self._threads.release()
+            self.release()
             raise
-        if not got:
-            self._threads.release()
-        return got
 
     def _flock(self, timeout: float | None) -> bool:
         if self._handle < 0:
@@ -76,21 +85,29 @@ class Lock:
                 return True
 
     def release(self) -> None:
-        """Give it back. Only the holder may; closing it gave the lock back already."""
+        """Give it back. Only the thread that holds it can; for others, or done again, it does nothing."""
+        if not self._threads.acquire(blocking=False):
+            return  # another thread's
         try:
+            self._thread = None
             if self._handle >= 0:
                 fcntl.flock(self._handle, fcntl.LOCK_UN)
         finally:
-            self._threads.release()
+            try:
+                while True:
+                    self._threads.release()
+            except RuntimeError:
+                pass  # all that this thread had of it is given back
 
     def close(self, *, wait: float = 0.0) -> None:
         """Close the file, after whoever in this process holds it, for which it waits so many seconds."""
-        idle = self._threads.acquire(timeout=wait)
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
-        if idle:
-            self._threads.release()
+        try:
+            self._threads.acquire(timeout=wait)
+            handle, self._handle = self._handle, -1
+            if handle >= 0:
+                os.close(handle)
+        finally:
+            self.release()
 
     def is_removed(self) -> bool:
         """Whether the file was deleted while this lock was held or waited for; only for the holder."""
@@ -111,17 +128,21 @@ class Lock:
 
     def after_fork(self) -> None:
         """A child starts without its parent's locks."""
-        self._threads = threading.Lock()
+        self._threads = threading.RLock()
         self.close()
 
-    def __enter__(self) -> Lock:
-        self.acquire()
-        return self
+    def __enter__(self) -> bool:
+        """As that of `threading.Lock`: a step behind `acquire` would be one to be interrupted at."""
+        return self.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        try:
+            self.release()
+        except BaseException:  # an interrupt: no step of a release minds being done twice
+            self.release()
+            raise
 
     def __del__(self) -> None:
         self.close()

@@ -402,6 +402,36 @@ class LogContract:
         assert set(seen) >= set(range(first, 200))
         assert ids(other) == list(range(first, 200))
 
+    def test_a_reader_that_lost_the_segment_it_reads_goes_on_behind_it(self, log: Log, open_log: Open) -> None:
+        for number in range(200):
+            log.append("orders", {0: rows(number)})
+        other = open_log()
+        reading = other.read("orders", 0, 0)
+        assert next(reading).offset == 0
+        first = log.trim("orders", 0, 150)
+        other.size("orders")  # lists the folder anew
+        assert [records.offset for records in reading] == list(range(first, 200))
+
+    def test_a_reader_that_has_trimmed_segments_open_goes_on(self, log: Log, open_log: Open) -> None:
+        for number in range(200):
+            log.append("orders", {0: rows(number)})
+        other = open_log()
+        other.size("orders")  # opens all segments
+        reading = other.read("orders", 0, 0)
+        seen = [next(reading).offset]
+        first = log.trim("orders", 0, 150)
+        seen += [records.offset for records in reading]
+        assert seen == sorted(set(seen))
+        assert set(seen) >= set(range(first, 200))
+
+    def test_an_offset_is_found_by_time_though_others_trimmed(self, log: Log, open_log: Open) -> None:
+        for number in range(200):
+            log.append("orders", {0: rows(number)})
+        other = open_log()
+        next(other.read("orders", 0, 0))
+        first = log.trim("orders", 0, 150)
+        assert other.offset_at("orders", 0, 0) == first
+
     def test_size_counts_records_and_bytes(self, log: Log) -> None:
         before = log.size("clicks")
         log.append("clicks", {0: rows(1, 2), 1: rows(3)})

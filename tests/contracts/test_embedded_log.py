@@ -30,3 +30,4 @@ class TestEmbeddedLogWithOneSegment(TestEmbeddedLogWithManySegments):
     segment_bytes = 64 * 1024 * 1024
     test_trimming_keeps_what_comes_after_and_is_never_undone = None  # type: ignore[assignment]
     test_producers_are_remembered_over_trimming = None  # type: ignore[assignment]
+    test_a_reader_that_lost_the_segment_it_reads_goes_on_behind_it = None  # type: ignore[assignment]

@@ -148,7 +148,7 @@ PATCHES: tuple[Patch, ...] = (
     ),
     _patch(
         "a living owner's transaction is left alone",
-        "log/decisions.py",
+        "lock.py",
         "        if not lock.acquire(timeout=0):\n            return True\n",
         "        if not lock.acquire(timeout=0):\n            return False\n",
         f"{_CASE}test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits",

@@ -15,6 +15,7 @@ import pytest
 import headwater as hw
 from headwater.pipeline import declared, reopen
 from headwater.testing import ManualClock
+from headwater.topics import TopicDeclaration
 
 
 def all_rows(topic: hw.Stream | hw.Table) -> list[dict[str, Any]]:
@@ -103,6 +104,12 @@ def test_parts_that_are_not_there_yet_are_said_to_be_unavailable(tmp_path: Path)
         hw.Pipeline("shop", tmp_path, timezone="Middle/Earth")
 
 
+@pytest.mark.parametrize("path", ["a\0b", 7])
+def test_what_cannot_be_a_path_is_refused(path: Any) -> None:
+    with pytest.raises(hw.HeadwaterError, match="is not a path"):
+        hw.Pipeline("shop", path)
+
+
 def test_a_dropped_topic_can_be_declared_anew_and_is_empty(pipeline: hw.Pipeline) -> None:
     pipeline.stream("clicks", "url STRING").append([{"url": "/"}])
     pipeline.drop("clicks")
@@ -128,6 +135,15 @@ def test_rows_come_as_dicts_arrow_pandas_or_polars(pipeline: hw.Pipeline) -> Non
         clicks.append(rows)
     assert values(clicks, "n") == [1, 2] * 5
     assert values(clicks, "url") == ["/a", None] * 5
+
+
+def test_the_stored_schema_is_not_made_anew_for_each_append(
+    pipeline: hw.Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks = pipeline.stream("clicks", "n INT")
+    monkeypatch.setattr(TopicDeclaration, "stored_schema", None)
+    clicks.append([{"n": 1}])
+    assert values(clicks, "n") == [1]
 
 
 def test_a_tail_has_the_columns_of_the_topics_log(pipeline: hw.Pipeline) -> None:

@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+import pyarrow as pa
+
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
-from headwater.files import Files, disk_errors_told
+from headwater.files import Files, allow_many_files, disk_errors_told
 from headwater.lock import Lock
 from headwater.log import decisions as deciding
 from headwater.log.commit import Commit
@@ -54,8 +56,9 @@ class EmbeddedLog:
         self._store = store
         self._clock = clock or SystemClock()
         self._boot = boot_id() if boot is None else boot
-        self._segment_bytes = segment_bytes or int(os.environ.get("HEADWATER_SEGMENT_BYTES", SEGMENT_BYTES))
+        self._segment_bytes = segment_bytes or _segment_bytes()
         self._owners = os.path.join(self.folder, "owners")
+        allow_many_files()
         self.files.make_folder(self.folder)
         self._decisions = Decisions(self.files, store, self._clock, self._owners)
         deciding.sweep(self._owners, os.path.join(self.folder, "spill"))
@@ -222,8 +225,9 @@ class EmbeddedLog:
         source.check_exists()
         with disk_errors_told():
             for entry in self._committed(source, start, end):
-                if entry.count:
-                    yield _records(source, partition, entry, start, end)
+                batch = source.batch(entry) if entry.count else None
+                if batch is not None:
+                    yield _records(partition, entry, batch, start, end)
 
     def _committed(self, partition: Partition, start: int, end: int | None) -> Iterator[Entry]:
         """The entries that count, up to an offset or the first undecided one."""
@@ -314,6 +318,15 @@ class EmbeddedLog:
         self._numbers.close()
 
 
+def _segment_bytes() -> int:
+    """How large a segment grows: what the environment says, or else the usual."""
+    text = os.environ.get("HEADWATER_SEGMENT_BYTES", str(SEGMENT_BYTES))
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        msg = f"HEADWATER_SEGMENT_BYTES is {text!r}"
+        raise HeadwaterError(msg, hint="set it to a whole number of bytes above 0, or not at all")
+    return int(text)
+
+
 def _check_producer(topic: str, producer: str | None, sequence: int | None) -> None:
     if (producer is None) != (sequence is None):
         msg = "an idempotent append needs a producer and a sequence"
@@ -328,9 +341,8 @@ def _check_producer(topic: str, producer: str | None, sequence: int | None) -> N
         raise HeadwaterError(msg, where=topic, hint="it is a whole number of at most 64 bits")
 
 
-def _records(source: Partition, partition: int, entry: Entry, start: int, end: int | None) -> Records:
+def _records(partition: int, entry: Entry, batch: pa.RecordBatch, start: int, end: int | None) -> Records:
     """An entry's records, without those outside the asked range."""
-    batch = source.batch(entry)
     skip = max(0, start - entry.offset)
     keep = entry.count - skip if end is None else min(entry.end, end) - entry.offset - skip
     if skip or keep < entry.count:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headwater import crashpoint
 from headwater.clock import Clock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
-from headwater.files import Files
+from headwater.files import Files, advice
 from headwater.lock import Lock, forget_in_child
 from headwater.log import index
 from headwater.log.entry import Entry, Mark
@@ -281,7 +281,7 @@ class Partition:
             self._commit.sync(mark, generation)
         except OSError as error:
             msg = f"the disk failed while records were being made lasting: {error.strerror}"
-            raise Unavailable(msg, where=self.folder, retry=True) from error
+            raise Unavailable(msg, where=self.folder, hint=advice(error), retry=True) from error
 
     def is_trimmed(self) -> bool:
         """Whether its first records are gone for good."""
@@ -299,9 +299,14 @@ class Partition:
             return entry.offset
         return self.next_offset()
 
-    def batch(self, entry: Entry) -> pa.RecordBatch:
-        """An entry's records."""
-        return self._segments.get(entry.place.segment).batch(entry)
+    def batch(self, entry: Entry) -> pa.RecordBatch | None:
+        """An entry's records; None if they were trimmed since the entry was found."""
+        try:
+            return self._segments.get(entry.place.segment).batch(entry)
+        except LogDamaged:
+            if entry.place.segment >= self._start():
+                raise
+            return None
 
     # -- keeping house
 
@@ -323,8 +328,9 @@ class Partition:
 
     def usage(self) -> tuple[int, int]:
         """Bytes and number of segments."""
-        bases = self._segments.refresh()
-        return sum(self._segments.get(base).size() for base in bases), len(bases)
+        with self.held():  # so that nobody trims meanwhile
+            bases = self._segments.refresh()
+            return sum(self._segments.get(base).size() for base in bases), len(bases)
 
     def next_offset(self) -> int:
         """The offset that the next record will get."""
@@ -343,6 +349,6 @@ def _cannot_write(segment: Segment, error: OSError) -> Unavailable:
     return Unavailable(
         f"the batch could not be written: {error.strerror}; nothing of it is stored",
         where=segment.path,
-        hint="make room on the disk or check it, then append the batch again",
+        hint=f"{advice(error)}, then append the batch again",
         retry=True,
     )

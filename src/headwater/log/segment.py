@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import mmap
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -186,8 +187,8 @@ class Segment:
         if self.size() < length:
             msg = f"the sealed segment has {self.size()} bytes of {length}"
             raise LogDamaged(msg, segment=self.path, byte=self.size(), hint=_DAMAGE_HINT)
-        with pa.memory_map(self.path) as mapped:
-            self._map = mapped.read_buffer(length)
+        # by the open file, not by its path: another process may have trimmed it meanwhile
+        self._map = pa.py_buffer(mmap.mmap(self._handle, length, access=mmap.ACCESS_READ))
 
     def entries(self, byte: int, end: int) -> Iterator[Entry]:
         """The entries from one byte to another, both at a frame's edge; anything else there is `LogDamaged`."""

@@ -30,7 +30,7 @@ class Walk:
             self._segments.refresh()
         if offset < self._segments.first():
             self._check_beginning()
-        segment = self._holding(offset)
+        segment = self._found(lambda: self._segments.holding(offset))
         hints = index.load(self._files, self._segments.folder, segment.base)
         for entry in self._entries(segment, self._trusted_byte(segment, index.before_offset(hints, offset)), end):
             if entry.end > offset or (entry.count == 0 and entry.offset >= offset):
@@ -38,7 +38,7 @@ class Walk:
 
     def from_time(self, received_at: int, end: Mark) -> Iterator[Entry]:
         """The entries that were received at that time or later, up to a mark."""
-        segment = self._segments.get(self._segments.received_before(received_at))
+        segment = self._found(lambda: self._segments.received_before(received_at))
         hints = index.load(self._files, self._segments.folder, segment.base)
         for entry in self._entries(
             segment, self._trusted_byte(segment, index.before_time(hints, received_at)), end
@@ -46,14 +46,16 @@ class Walk:
             if entry.received_at >= received_at:
                 yield entry
 
-    def _holding(self, offset: int) -> Segment:
-        """The segment to start reading at; another process may have trimmed the one that we know."""
-        try:
-            return self._segments.get(self._segments.holding(offset))
-        except LogDamaged:
-            if self._segments.holding(offset) in self._segments.refresh():
-                raise
-            return self._segments.get(self._segments.holding(offset))
+    def _found(self, base: Callable[[], int]) -> Segment:
+        """The segment to start reading at; looked up again as long as others trim what we know of."""
+        while True:
+            first = self._segments.first()
+            try:
+                return self._segments.get(base())
+            except LogDamaged:
+                if first >= self._start():
+                    raise
+                self._segments.refresh()
 
     def _entries(self, segment: Segment, byte: int, end: Mark) -> Iterator[Entry]:
         """All entries from a place on, over the segments, up to a mark. What is trimmed meanwhile is skipped."""
@@ -63,7 +65,8 @@ class Walk:
             except LogDamaged:
                 if segment.base >= self._start():
                     raise
-                segment = self._segments.get(self._segments.refresh()[0])
+                self._segments.refresh()
+                segment = self._found(self._segments.first)
                 byte = segment.header.length
                 continue
             yield from segment.entries(byte, after.header.previous_length)

@@ -48,7 +48,7 @@ class Pipeline:
         clock: Clock | None = None,
     ) -> None:
         self.name = _checked_name(name)
-        self.path = os.path.abspath(os.fspath(path) if path is not None else os.path.join(".headwater", name))
+        self.path = _checked_path(path if path is not None else os.path.join(".headwater", name))
         self.timezone = _checked_timezone(timezone)
         self.clock: Clock = clock or SystemClock()
         self.master = master
@@ -262,6 +262,13 @@ def _checked_name(name: str) -> str:
         msg = f"{name!r} is not a name for a pipeline"
         raise HeadwaterError(msg, hint="use letters, digits, _ and -, beginning with a letter")
     return name
+
+
+def _checked_path(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        msg = f"{path!r} is not a path"
+        raise HeadwaterError(msg, hint="give the path of a folder")
+    return os.path.abspath(path)
 
 
 def _checked_timezone(timezone: str) -> str:

@@ -32,6 +32,7 @@ class Topic:
         self.number = number
         self.log = log
         self._timezone = timezone
+        self._stored_schema = declaration.stored_schema  # kept: every append needs it
         self._turn = itertools.count(random.randrange(declaration.partitions))  # noqa: S311  only spreads load
 
     @property
@@ -107,7 +108,7 @@ class Topic:
         if batch.num_rows == 0:
             return {}
         operations = pa.array(np.full(batch.num_rows, OPERATIONS.index(operation), np.int8))
-        stored = pa.RecordBatch.from_arrays([operations, *batch.columns], schema=self.declaration.stored_schema)
+        stored = pa.RecordBatch.from_arrays([operations, *batch.columns], schema=self._stored_schema)
         if self.partitions == 1:
             return {0: stored}
         hashed = list(self.key) or (list(self.schema.names) if self.kind == "table" else [])
