@@ -108,14 +108,14 @@ class StoreContract:
 
     def test_a_committed_tick_is_there_for_all(self, store: Store, open_store: Open) -> None:
         store.raise_epoch({}, seen=0)
-        runs = (RunRecord("1-a.arrow", "orders by id", {"bucket": 3}), RunRecord("1-b.arrow", "orders by id", {}))
+        runs = (RunRecord("t1@1", "t1", {"runs": [3]}), RunRecord("v2@1", "v2", {}))
         tick = TickRecord(1, 99, {"sequence": 7, "ends": {"orders": {"0": 5}}}, runs, {"rows": 5})
         store.commit(tick, epoch=1)
         other = open_store()
         assert other.last_tick() == tick
         assert other.tick(1) == tick
         assert other.tick(2) is None
-        assert other.runs() == {"1-a.arrow": 1, "1-b.arrow": 1}
+        assert other.arrangements(1) == {"t1": {"runs": [3]}, "v2": {}}
 
     def test_a_commit_with_an_old_epoch_is_fenced_and_changes_nothing(self, store: Store) -> None:
         store.raise_epoch({}, seen=0)
@@ -123,8 +123,48 @@ class StoreContract:
         with pytest.raises(Fenced):
             store.commit(TickRecord(1, 0, {}, (RunRecord("x", "y", {}),)), epoch=1)
         assert store.last_tick() is None
-        assert store.runs() == {}
+        assert store.arrangements(1) == {}
         store.commit(TickRecord(1, 0, {}), epoch=2)
+
+    def _ticks(self, store: Store) -> None:
+        store.raise_epoch({}, seen=0)
+        for number in range(1, 6):
+            runs = [RunRecord(f"v1/changes@{number}", "v1/changes", {"tick": number})]
+            if number in {1, 2, 4}:
+                runs.append(RunRecord(f"v1@{number}", "v1", {"tick": number}))
+            store.commit(TickRecord(number, number * 10, {}, tuple(runs)), epoch=1)
+
+    def test_an_arrangement_is_what_the_newest_detail_up_to_a_tick_says(self, store: Store) -> None:
+        self._ticks(store)
+        assert [store.arrangements(n).get("v1") for n in (0, 1, 2, 3, 4, 5)] == [
+            None,
+            *({"tick": n} for n in (1, 2, 2, 4, 4)),
+        ]
+        assert store.details("v1", after=1, until=4) == [(2, {"tick": 2}), (4, {"tick": 4})]
+        assert store.ticks() == [(n, 10 * n) for n in range(1, 6)]
+
+    def test_expiring_keeps_what_a_kept_tick_needs_and_the_newest_tick(self, store: Store) -> None:
+        self._ticks(store)
+        store.expire({3}, changes_after=3, epoch=1)
+        assert [number for number, _ in store.ticks()] == [3, 5]
+        assert store.arrangements(3)["v1"] == {"tick": 2}
+        assert store.arrangements(5)["v1"] == {"tick": 4}
+        assert store.details("v1", after=0, until=9) == [(2, {"tick": 2}), (4, {"tick": 4})]
+        assert [number for number, _ in store.details("v1/changes", after=0, until=9)] == [4, 5]
+        assert sorted(detail["tick"] for detail in store.files()) == [2, 4, 4, 5]
+
+    def test_whoever_was_replaced_expires_nothing(self, store: Store) -> None:
+        self._ticks(store)
+        store.raise_epoch({}, seen=1)
+        with pytest.raises(Fenced):
+            store.expire({5}, changes_after=4, epoch=1)
+        assert len(store.ticks()) == 5
+
+    def test_the_details_below_a_dropped_name_go_and_no_others(self, store: Store) -> None:
+        self._ticks(store)
+        store.commit(TickRecord(6, 60, {}, (RunRecord("v12@6", "v12", {}),)), epoch=1)
+        store.drop_arrangements("v1")
+        assert store.arrangements(6) == {"v12": {}}
 
     def test_ticks_follow_each_other_without_gap_or_repeat(self, store: Store) -> None:
         store.raise_epoch({}, seen=0)

@@ -19,7 +19,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One immutable file (or part of one) of derived state, and the arrangement it belongs to."""
+    """What an arrangement consists of from this tick on: `detail` names the files and the parts of them."""
 
     name: str
     arrangement: str
@@ -28,7 +28,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class TickRecord:
-    """One committed tick. `cut` says which records it took, `runs` which files it added."""
+    """One committed tick. `cut` says which records it took, `runs` what each changed arrangement became."""
 
     number: int
     at: int

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,13 +29,21 @@ CREATE TABLE IF NOT EXISTS ticks (
     detail TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
     name TEXT PRIMARY KEY, tick INTEGER NOT NULL, arrangement TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS runs_by_tick ON runs (tick);
+CREATE INDEX IF NOT EXISTS runs_by_arrangement ON runs (arrangement, tick);
 CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, holder TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS starts (
     topic INTEGER NOT NULL, partition INTEGER NOT NULL, first INTEGER NOT NULL,
     PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 """
+
+_EXPIRE_RUNS = """
+DELETE FROM runs WHERE CASE WHEN arrangement LIKE '%/changes' THEN tick <= ? ELSE NOT EXISTS (
+    SELECT 1 FROM ticks WHERE ticks.number >= runs.tick AND NOT EXISTS (
+        SELECT 1 FROM runs AS later
+        WHERE later.arrangement = runs.arrangement AND later.tick > runs.tick AND later.tick <= ticks.number)) END
+"""
+"""Details of changes go by age; others go when every kept tick at or after them has a newer one."""
 
 
 def _difference(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -276,10 +284,7 @@ class SqliteStore:
     def commit(self, tick: TickRecord, *, epoch: int) -> None:
         """See `Store.commit`."""
         with self._write() as connection:
-            current = self.lease().epoch
-            if current != epoch:
-                msg = f"this driver's epoch {epoch} was replaced by {current}; tick {tick.number} is not committed"
-                raise Fenced(msg, where=self.path, hint="stop this process, or take over again")
+            self._check_epoch(epoch, f"tick {tick.number} is not committed")
             last = connection.execute("SELECT max(number) FROM ticks").fetchone()[0] or 0
             if tick.number != last + 1:
                 msg = f"tick {tick.number} cannot follow tick {last}"
@@ -292,6 +297,12 @@ class SqliteStore:
                 "INSERT INTO runs VALUES (?, ?, ?, ?)",
                 [(run.name, tick.number, run.arrangement, json.dumps(dict(run.detail))) for run in tick.runs],
             )
+
+    def _check_epoch(self, epoch: int, consequence: str) -> None:
+        current = self.lease().epoch
+        if current != epoch:
+            msg = f"this driver's epoch {epoch} was replaced by {current}; {consequence}"
+            raise Fenced(msg, where=self.path, hint="stop this process, or take over again")
 
     def last_tick(self) -> TickRecord | None:
         """See `Store.last_tick`."""
@@ -312,9 +323,48 @@ class SqliteStore:
             json.loads(row[3]),
         )
 
-    def runs(self) -> dict[str, int]:
-        """See `Store.runs`."""
-        return dict(self._all("SELECT name, tick FROM runs"))
+    def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
+        """See `Store.arrangements`."""
+        rows = self._all(
+            "SELECT arrangement, max(tick), detail FROM runs WHERE tick <= ? GROUP BY arrangement", (tick,)
+        )
+        return {arrangement: json.loads(detail) for arrangement, _, detail in rows}
+
+    def details(self, arrangement: str, *, after: int, until: int) -> list[tuple[int, Mapping[str, Any]]]:
+        """See `Store.details`."""
+        rows = self._all(
+            "SELECT tick, detail FROM runs WHERE arrangement = ? AND tick > ? AND tick <= ? ORDER BY tick",
+            (arrangement, after, until),
+        )
+        return [(tick, json.loads(detail)) for tick, detail in rows]
+
+    def ticks(self) -> list[tuple[int, int]]:
+        """See `Store.ticks`."""
+        return self._all("SELECT number, at FROM ticks ORDER BY number")
+
+    def expire(self, keep: Collection[int], *, changes_after: int, epoch: int) -> None:
+        """See `Store.expire`."""
+        with self._write() as connection:
+            self._check_epoch(epoch, "nothing is forgotten")
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS keeping (number INTEGER PRIMARY KEY)")
+            connection.execute("DELETE FROM keeping")
+            connection.executemany("INSERT OR IGNORE INTO keeping VALUES (?)", [(number,) for number in keep])
+            connection.execute(
+                "DELETE FROM ticks WHERE number NOT IN keeping AND number < (SELECT max(number) FROM ticks)"
+            )
+            connection.execute(_EXPIRE_RUNS, (changes_after,))
+
+    def drop_arrangements(self, prefix: str) -> None:
+        """See `Store.drop_arrangements`."""
+        with self._write() as connection:
+            connection.execute(
+                "DELETE FROM runs WHERE arrangement = ? OR substr(arrangement, 1, ?) = ?",
+                (prefix, len(prefix) + 1, prefix + "/"),
+            )
+
+    def files(self) -> list[Mapping[str, Any]]:
+        """See `Store.files`."""
+        return [json.loads(detail) for (detail,) in self._all("SELECT detail FROM runs")]
 
     # -- the log's beginnings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from headwater.store.records import Declaration, LeaseRecord, TickRecord
@@ -79,8 +79,32 @@ class Store(Protocol):
         """One committed tick."""
         ...
 
-    def runs(self) -> dict[str, int]:
-        """The names of all runs with the tick that added each."""
+    def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
+        """What every arrangement consisted of at that tick: its newest detail at or before it."""
+        ...
+
+    def details(self, arrangement: str, *, after: int, until: int) -> list[tuple[int, Mapping[str, Any]]]:
+        """The details of one arrangement with their ticks, of those ticks with `after < tick <= until`."""
+        ...
+
+    def ticks(self) -> list[tuple[int, int]]:
+        """Number and time of all ticks that are kept, in order."""
+        ...
+
+    def expire(self, keep: Collection[int], *, changes_after: int, epoch: int) -> None:
+        """Forget all ticks but these and the newest, and every detail that none of the kept ones needs.
+
+        Details of arrangements called `…/changes` describe one tick only: those up to `changes_after` go.
+        `Fenced` if the epoch is not the lease's.
+        """
+        ...
+
+    def drop_arrangements(self, prefix: str) -> None:
+        """Forget all details of the arrangement of this name and of those below it (`prefix/…`)."""
+        ...
+
+    def files(self) -> list[Mapping[str, Any]]:
+        """Every detail that is kept, of whatever arrangement: whoever sweeps reads from them what is in use."""
         ...
 
     def set_start(self, topic: int, partition: int, offset: int) -> None:

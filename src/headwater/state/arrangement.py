@@ -1,0 +1,109 @@
+"""An arrangement: the rows of a relation at one version, indexed by the hash of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.state.consolidate import combine
+from headwater.state.gather import Indices
+from headwater.state.open_run import OpenRun, open_run
+from headwater.state.run import HIGHEST, LOWEST, Run
+
+SLICE_ROWS = 1 << 20
+
+
+class Arrangement:
+    """The sum of its runs. Immutable and safe for threads.
+
+    Every table that it gives has the columns of `schema`: those of the relation, `_hash`, `_weight`. Runs are
+    opened when they are first needed, and stay open while the arrangement lives. All methods raise Unavailable if a
+    run's file is missing or damaged.
+    """
+
+    def __init__(self, folder: str, schema: pa.Schema, runs: Sequence[Run]) -> None:
+        if list(schema.names[-2:]) != [HASH, WEIGHT]:
+            msg = f"the last columns of an arrangement are {HASH} and {WEIGHT}, not {schema.names[-2:]}"
+            raise ValueError(msg)
+        self.schema = schema
+        self.runs = tuple(runs)
+        self._folder = folder
+        self._opened: dict[Run, OpenRun] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many rows the runs have; the arrangement has no more."""
+        return sum(run.rows for run in self.runs)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the runs have."""
+        return sum(run.bytes for run in self.runs)
+
+    def probe(self, hashes: Indices) -> pa.Table:
+        """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
+        wanted = np.unique(np.asarray(hashes, dtype=np.int64))
+        found = []
+        for run in self.runs:
+            first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
+            part = self._open(run).find(wanted[first:last]) if first < last else None
+            if part is not None:
+                found.append(self._shaped(part))
+        return combine(found, ordered=False) if found else self.schema.empty_table()
+
+    def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
+        """The consolidated rows with these hashes, in order of hash, in tables of about so many rows.
+
+        Rows of one hash are never in two tables; no table is empty.
+        """
+        while low <= high:
+            end = self.reach(low, high, rows)
+            table = self._between(low, end)
+            if table.num_rows:
+                yield table
+            low = end + 1
+
+    def reach(self, low: int, high: int, rows: int) -> int:
+        """The largest hash up to `high` with at most `rows` rows from `low` to it; at least `low`."""
+        if self.count(low, high) <= rows:
+            return high
+        first, last = low, high
+        while first < last:
+            middle = (first + last + 1) // 2
+            if self.count(low, middle) <= rows:
+                first = middle
+            else:
+                last = middle - 1
+        return first
+
+    def count(self, low: int, high: int) -> int:
+        """How many rows the runs have from hash `low` to `high`; consolidated there may be fewer."""
+        return sum(end - start for _, start, end in self._spans(low, high))
+
+    def _between(self, low: int, high: int) -> pa.Table:
+        spans = self._spans(low, high)
+        parts = [self._shaped(opened.slice(start, end)) for opened, start, end in spans if start < end]
+        return combine(parts, ordered=True) if parts else self.schema.empty_table()
+
+    def _spans(self, low: int, high: int) -> list[tuple[OpenRun, int, int]]:
+        """Of every run that has hashes in the range: from which row to which."""
+        spans = []
+        for run in self.runs:
+            first, last = max(low, run.low), min(high, run.high)
+            if first <= last:
+                opened = self._open(run)
+                spans.append((opened, opened.below(first), opened.upto(last)))
+        return spans
+
+    def _open(self, run: Run) -> OpenRun:
+        opened = self._opened.get(run)
+        if opened is None:
+            opened = self._opened[run] = open_run(self._folder, run, self.schema)
+        return opened
+
+    def _shaped(self, table: pa.Table) -> pa.Table:
+        """The table with this schema: whether columns may be null is not the file's business."""
+        return pa.Table.from_arrays(table.columns, schema=self.schema)

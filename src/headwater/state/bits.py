@@ -1,0 +1,77 @@
+"""Columns rewritten so that comparing them compares bits: what makes two rows the same row.
+
+Floats become their bits, so that -0.0 is not 0.0, and every NaN becomes the same one. Structs become their fields.
+Lists and maps become the canonical encoding of `headwater.schema.hash`, in which the order of a map's entries does
+not matter. Everything else compares by bits as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from headwater.schema.hash import encode
+
+
+def bit_columns(columns: Iterable[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+    """Columns that are the same in two rows (null counting as a value) exactly when the given ones are."""
+    return [bits for column in columns for bits in _bit_columns(column)]
+
+
+def _bit_columns(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    given = column.type
+    if arrow_types.is_struct(given):
+        return [column.is_valid(), *bit_columns(column.flatten())]
+    if arrow_types.is_nested(given):
+        return [_by_chunk(column, _encoded, pa.large_binary())]
+    if arrow_types.is_floating(given):
+        return [_by_chunk(column, _float_bits, _bits_type(given))]
+    return [column]
+
+
+def _by_chunk(
+    column: pa.ChunkedArray, function: Callable[[pa.Array], pa.Array], kind: pa.DataType
+) -> pa.ChunkedArray:
+    return pa.chunked_array([function(chunk) for chunk in column.chunks], type=kind)
+
+
+def _encoded(array: pa.Array) -> pa.Array:
+    return pa.array(encode(_without_floats(array)), type=pa.large_binary())
+
+
+def _bits_type(given: pa.DataType) -> pa.DataType:
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[given.bit_width]
+
+
+def _float_bits(array: pa.Array) -> pa.Array:
+    nan = pc.is_nan(array)
+    if pc.any(nan).as_py():
+        array = pc.if_else(nan, pa.scalar(np.nan, type=array.type), array)
+    return array.view(_bits_type(array.type))
+
+
+def _without_floats(array: pa.Array) -> pa.Array:
+    """The same nested values with floats replaced by their bits."""
+    given = array.type
+    if arrow_types.is_floating(given):
+        return _float_bits(array)
+    if not _has_floats(given):
+        return array
+    array = array.take(pa.array(np.arange(len(array))))  # the parts below ignore slices and nulls
+    if arrow_types.is_struct(given):
+        parts = [_without_floats(part) for part in array.flatten()]
+        return pa.StructArray.from_arrays(parts, names=[field.name for field in given], mask=array.is_null())
+    if arrow_types.is_map(given):
+        items = _without_floats(array.items)
+        return pa.MapArray.from_arrays(array.offsets, _without_floats(array.keys), items, mask=array.is_null())
+    return pa.ListArray.from_arrays(array.offsets, _without_floats(array.values), mask=array.is_null())
+
+
+def _has_floats(given: pa.DataType) -> bool:
+    if arrow_types.is_nested(given):
+        return any(_has_floats(given.field(index).type) for index in range(given.num_fields))
+    return bool(arrow_types.is_floating(given))

@@ -1,0 +1,167 @@
+"""Runs opened by memory map, and a cache of them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH
+from headwater.errors import Unavailable
+from headwater.files import allow_many_files
+from headwater.state.gather import Indices
+from headwater.state.run import Run
+
+_HINT = "derived state can be deleted (the folder `state`) and is rebuilt from the log at the next start"
+_CACHED = 1024
+_LOOK_EVERY = 32
+
+
+class OpenRun:
+    """The rows of a run, mapped: a page is read when it is touched. Immutable, so safe for threads.
+
+    A file that is removed stays readable here. Positions count the rows of the run from 0, whatever range of hashes
+    counts.
+    """
+
+    def __init__(self, stream: pa.Buffer) -> None:
+        reader = pa.ipc.open_stream(stream)
+        self._batches = [batch for batch in reader if batch.num_rows]
+        self._table = pa.Table.from_batches(self._batches, reader.schema)
+        self._hashes = [batch.column(HASH).to_numpy() for batch in self._batches]
+        self._firsts = np.array([hashes[0] for hashes in self._hashes], dtype=np.int64)
+        self._lasts = np.array([hashes[-1] for hashes in self._hashes], dtype=np.int64)
+        self._starts = np.cumsum([0, *map(len, self._hashes)])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as they were written."""
+        return self._table.schema
+
+    def below(self, hash_: int) -> int:
+        """How many rows have a smaller hash."""
+        number = int(np.searchsorted(self._lasts, hash_))
+        if number == len(self._hashes):
+            return int(self._starts[-1])
+        return int(self._starts[number] + np.searchsorted(self._hashes[number], hash_))
+
+    def upto(self, hash_: int) -> int:
+        """How many rows have this hash or a smaller one."""
+        number = int(np.searchsorted(self._lasts, hash_, side="right"))
+        if number == len(self._hashes):
+            return int(self._starts[-1])
+        return int(self._starts[number] + np.searchsorted(self._hashes[number], hash_, side="right"))
+
+    def slice(self, start: int, end: int) -> pa.Table:
+        """The rows at these positions, without a copy."""
+        return self._table.slice(start, end - start)
+
+    def find(self, wanted: Indices) -> pa.Table | None:
+        """The rows with these hashes, which ascend without repeating; None if there are none."""
+        if not len(wanted):
+            return None
+        begins = np.searchsorted(wanted, self._firsts)
+        ends = np.searchsorted(wanted, self._lasts, side="right")
+        found = [
+            batch.take(pa.array(rows))
+            for batch, hashes, begin, end in zip(self._batches, self._hashes, begins, ends, strict=True)
+            if begin < end and len(rows := _positions(hashes, wanted[begin:end]))
+        ]
+        return pa.Table.from_batches(found) if found else None
+
+
+def _positions(hashes: Indices, wanted: Indices) -> Indices:
+    """Where the sorted hashes are among those wanted; none of these is behind the last."""
+    left: Indices = np.searchsorted(hashes, wanted)
+    hit = hashes[left] == wanted
+    left, wanted = left[hit], wanted[hit]
+    behind = np.minimum(left + 1, len(hashes) - 1)
+    again = (hashes[behind] == wanted) & (behind != left)
+    if not again.any():
+        return left
+    counts = np.ones(len(left), dtype=np.int64)
+    counts[again] = np.searchsorted(hashes, wanted[again], side="right") - left[again]
+    begins = np.cumsum(counts) - counts
+    positions: Indices = np.repeat(left - begins, counts) + np.arange(int(counts.sum()))
+    return positions
+
+
+class _Cache:
+    """The runs opened last.
+
+    A removed file keeps its space while it is mapped, so now and then, as runs are opened, those whose file is gone
+    are let go.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened = 0
+        self._runs: OrderedDict[tuple[Any, ...], OpenRun] = OrderedDict()
+        self._maps: weakref.WeakValueDictionary[tuple[Any, ...], mmap.mmap] = weakref.WeakValueDictionary()
+
+    def get(self, path: str, offset: int, length: int) -> OpenRun:
+        found = os.stat(path)  # another file may have come to have the same name
+        file = (path, found.st_ino, found.st_mtime_ns, found.st_size)
+        key = (*file, offset, length)
+        with self._lock:
+            if key in self._runs:
+                self._runs.move_to_end(key)
+                return self._runs[key]
+            mapped = self._maps.get(file)
+        if mapped is None:
+            mapped = _mapped(path)
+        if offset + length > len(mapped):
+            msg = f"the file ends before byte {offset + length}"
+            raise pa.ArrowInvalid(msg)
+        run = OpenRun(pa.py_buffer(mapped).slice(offset, length))
+        with self._lock:
+            self._maps[file] = mapped
+            self._runs[key] = run
+            self._shrink()
+        return run
+
+    def _shrink(self) -> None:
+        if len(self._runs) > _CACHED:
+            self._runs.popitem(last=False)
+        self._opened += 1
+        if self._opened % _LOOK_EVERY == 0:
+            gone = {path for path in {key[0] for key in self._runs} if not os.path.exists(path)}
+            for key in [key for key in self._runs if key[0] in gone]:
+                del self._runs[key]
+
+
+def _mapped(path: str) -> mmap.mmap:
+    """The file as memory; not by Arrow's own `memory_map`, which asks the system to read all of it ahead."""
+    allow_many_files()  # each map keeps its file open
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+_cache = _Cache()
+
+
+def open_run(folder: str, run: Run, schema: pa.Schema) -> OpenRun:
+    """The run's rows; Unavailable if its file is missing or is not what it was, or has other columns."""
+    path = os.path.join(folder, run.file)
+    try:
+        opened = _cache.get(path, run.offset, run.length)
+    except FileNotFoundError as error:
+        msg = "a file of the state is missing"
+        raise Unavailable(msg, where=path, hint=_HINT) from error
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        msg = f"the run at byte {run.offset} cannot be read: {error}"
+        raise Unavailable(msg, where=path, hint=_HINT) from error
+    if opened.schema.names != schema.names or opened.schema.types != schema.types:
+        msg = f"the run at byte {run.offset} has other columns: {_columns(opened.schema)}, not {_columns(schema)}"
+        raise Unavailable(msg, where=path, hint=_HINT)
+    return opened
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,49 @@
+"""A run: sorted rows that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+LOWEST = -(1 << 63)
+HIGHEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of a file: one Arrow IPC stream of consolidated rows sorted by `_hash` (signed).
+
+    `file` is relative to the state folder, and the stream is its `length` bytes from `offset`, a multiple of 64.
+    Only rows with `low` <= `_hash` <= `high` count, so that a merge can go through the hashes piece by piece,
+    narrowing its inputs, and a bucket is just a range of hashes. `rows` and, roughly, `bytes` say how much counts.
+    `whole` is the number of rows of all pieces together, if this is a piece, else its own: it decides with which
+    runs to merge.
+    """
+
+    file: str
+    offset: int
+    length: int
+    rows: int
+    bytes: int
+    low: int = LOWEST
+    high: int = HIGHEST
+    whole: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.whole:
+            object.__setattr__(self, "whole", self.rows)
+
+    def narrowed(self, low: int, high: int, rows: int) -> Run:
+        """What is left of it in a smaller range of hashes, which has so many rows."""
+        left = self.bytes * rows // max(self.rows, 1)
+        return replace(self, low=max(self.low, low), high=min(self.high, high), rows=rows, bytes=left)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Run:
+        """The run that `as_dict` described."""
+        return cls(**data)
