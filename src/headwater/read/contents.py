@@ -1,0 +1,100 @@
+"""Contents: the rows of relations, from the arrangements and the log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.log import Cut, Log, Records
+from headwater.read.relation import Relation
+from headwater.read.version import Version
+from headwater.state.arrangement import Arrangement
+from headwater.state.gather import Indices, gather
+from headwater.state.manifest import Manifest
+from headwater.topics.record_view import as_log_rows
+
+_WEIGHT = pa.field(WEIGHT, pa.int64(), nullable=False)
+_NOTHING: Mapping[str, Any] = {"runs": []}
+
+
+class Contents:
+    """Rows with the columns that readers get; in weighted tables `_weight` follows them. Safe for threads.
+
+    The files of the version must be held while a method runs; the tables it returned stay valid for ever.
+    """
+
+    def __init__(self, log: Log, folder: str) -> None:
+        self._log = log
+        self._folder = os.path.join(folder, "state")
+
+    def rows(self, relation: Relation, version: Version) -> pa.Table:
+        """All rows at a version, each as often as it is in."""
+        if relation.arrangement is None:
+            return self.records(relation, Cut(), version.cut)
+        return repeated(self.weighted(relation, version))
+
+    def weighted(self, relation: Relation, version: Version) -> pa.Table:
+        """All rows at a version, with their weights."""
+        if relation.arrangement is None:
+            return once(self.records(relation, Cut(), version.cut))
+        return self.change(relation, version.arrangements.get(relation.arrangement, _NOTHING))
+
+    def probed(self, relation: Relation, version: Version, hashes: Indices) -> pa.Table:
+        """The rows at a version whose keys have these hashes, with their weights."""
+        detail = version.arrangements.get(relation.arrangement or "", _NOTHING)
+        return _weighted(relation, self._arrangement(relation, detail).probe(hashes))
+
+    def change(self, relation: Relation, detail: Mapping[str, Any]) -> pa.Table:
+        """All rows of the runs that a detail names, with their weights."""
+        tables = [_weighted(relation, table) for table in self._arrangement(relation, detail).scan()]
+        return pa.concat_tables(tables) if tables else _weighted_columns(relation).empty_table()
+
+    def records(self, relation: Relation, after: Cut, until: Cut) -> pa.Table:
+        """The records of a topic between two cuts, or from where its log begins, in the order of each partition."""
+        found: list[Records] = []
+        if relation.topic is not None:
+            name = relation.topic.name
+            for partition in range(relation.topic.partitions):
+                start, end = after.end(name, partition), until.end(name, partition)
+                if start < end:
+                    found += self._log.read(name, partition, start, end)
+        return as_log_rows(found, relation.columns) if found else relation.columns.empty_table()
+
+    def lost_behind(self, relation: Relation, cut: Cut) -> bool:
+        """Whether records that came after a cut are gone: the topic's log begins later."""
+        topic = relation.topic
+        return topic is not None and any(
+            self._log.start(topic.name, partition) > cut.end(topic.name, partition)
+            for partition in range(topic.partitions)
+        )
+
+    def _arrangement(self, relation: Relation, detail: Mapping[str, Any]) -> Arrangement:
+        schema = pa.schema([*relation.schema.stored, pa.field(HASH, pa.int64()), _WEIGHT])
+        return Arrangement(self._folder, schema, Manifest.from_dict(detail).runs)
+
+
+def repeated(weighted: pa.Table) -> pa.Table:
+    """Each row as often as its weight says, without the weight."""
+    weights = weighted.column(WEIGHT).to_numpy()
+    rows = weighted.drop_columns([WEIGHT])
+    return rows if (weights == 1).all() else gather(rows, np.repeat(np.arange(len(weights)), weights))
+
+
+def once(rows: pa.Table) -> pa.Table:
+    """Each row with weight 1."""
+    return rows.append_column(_WEIGHT, pa.array(np.ones(rows.num_rows, np.int64)))
+
+
+def _weighted_columns(relation: Relation) -> pa.Schema:
+    return pa.schema([*relation.columns, _WEIGHT])
+
+
+def _weighted(relation: Relation, rows: pa.Table) -> pa.Table:
+    """Rows of an arrangement without their hash; what is declared NOT NULL is said to be so again."""
+    columns = [*rows.columns[: len(relation.columns)], rows.column(WEIGHT)]
+    return pa.Table.from_arrays(columns, schema=_weighted_columns(relation))

@@ -1,0 +1,152 @@
+"""Reader: everything that can be asked of a pipeline without driving it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
+from headwater.errors import HeadwaterError, NotReached, Unavailable, VersionExpired
+from headwater.log import Log
+from headwater.position import Position
+from headwater.read.changes import Changes
+from headwater.read.contents import Contents
+from headwater.read.lookup import Key
+from headwater.read.query import Engine
+from headwater.read.relation import Relation, Relations
+from headwater.read.version import Version, Versions
+from headwater.store import Store
+from headwater.topics import Topic
+
+Result = TypeVar("Result")
+
+
+class Reader:
+    """Reads views, tables, streams and `<topic>__log`, from any process, while others append and tick.
+
+    Names are case-insensitive. Without `as_of`, a call reads the newest committed tick, or nothing at all before
+    the first; with it, exactly that tick: `VersionExpired` if it is no longer kept or the view was filled later,
+    `HeadwaterError` if it never was. A view that no tick has filled yet is `NotReached`. `after` waits until a
+    tick has everything below a position, for `timeout` seconds, else `NotReached`; with `as_of`, that tick must
+    have it.
+
+    Safe for threads. In a closed pipeline every call is a `HeadwaterError`.
+    """
+
+    def __init__(
+        self, store: Store, log: Log, folder: str, topic: Callable[[str], Topic], *, timezone: str = "UTC"
+    ) -> None:
+        self._timezone = timezone
+        self._relations = Relations(store, topic)
+        self._versions = Versions(store, folder)
+        self._contents = Contents(log, folder)
+        self._store = store
+        self._engine = Engine(timezone)
+
+    def read(
+        self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
+    ) -> pa.Table:
+        """All rows of a relation, in no promised order; a row that is in twice is given twice."""
+        relation = self._relations.get(name)
+        position = self._awaited(relation, as_of, after, timeout)
+        return self._at(as_of, [relation], lambda version: self._contents.rows(relation, version), position)
+
+    def lookup(
+        self,
+        name: str,
+        key: object,
+        *,
+        as_of: int | None = None,
+        after: Position | str | None = None,
+        timeout: float = 30.0,
+    ) -> pa.Table:
+        """The rows of a view or table that have this key, in a time that does not depend on its size.
+
+        `key`: a plain value if the declared key is one column, a tuple, or a dict with its columns.
+        """
+        relation = self._relations.get(name)
+        if relation.arrangement is None:
+            msg = f"a {relation.kind} cannot be looked up by key"
+            raise HeadwaterError(
+                msg, where=relation.name, hint="use read() or query(), or a view with a key over it"
+            )
+        wanted = Key(relation, key, self._timezone)
+        position = self._awaited(relation, as_of, after, timeout)
+        return self._at(as_of, [relation], lambda version: wanted.rows(self._contents, relation, version), position)
+
+    def changes(self, name: str, *, since: int = 0, follow: bool = False) -> Changes:
+        """What each tick changed: one table per tick, with `_tick` and `_weight` before the relation's columns.
+
+        `since=0` begins with the oldest kept version as insertions; `since=n` gives what came after tick n, and
+        is `VersionExpired` if some of that is gone. With `follow` it goes on for ever, waiting for ticks. See
+        `Changes`.
+        """
+        relation = self._relations.get(name)
+        return Changes(relation, self._store, self._versions, self._contents, self._relations, since, follow=follow)
+
+    def query(self, sql: str, *, as_of: int | None = None) -> pa.Table:
+        """The answer to one SELECT in DuckDB's SQL over any relations, all at the same version."""
+        statement = self._engine.parse(sql)
+        found = {name: self._relations.find(name) for name in statement.names}
+        relations = {name: relation for name, relation in found.items() if relation is not None}
+        tables = self._at(
+            as_of,
+            list(relations.values()),
+            lambda version: {name: self._contents.rows(each, version) for name, each in relations.items()},
+        )
+        return self._engine.answer(statement, tables, self._relations.unknown)
+
+    def _awaited(
+        self, relation: Relation, as_of: int | None, after: Position | str | None, timeout: float
+    ) -> Position | None:
+        """The position to be covered, once the newest version covers it."""
+        if after is None:
+            return None
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+            msg = f"timeout is {timeout!r}"
+            raise HeadwaterError(msg, hint="give a number of seconds")
+        position = after if isinstance(after, Position) else Position.parse(after)
+        for topic, partition, _ in position.ends:
+            self._check_place(topic, partition)
+        if as_of is None:
+            self._versions.wait(
+                lambda version: version.covers(position) and version.has(relation), str(position), timeout
+            )
+        return position
+
+    def _check_place(self, topic: str, partition: int) -> None:
+        found = self._relations.get(topic)
+        if found.topic is None or found.kind == "log" or partition >= found.topic.partitions:
+            msg = f"there is no partition {partition} of a topic {topic} to wait for"
+            raise HeadwaterError(msg, hint="give a position that an append returned")
+
+    def _at(
+        self,
+        as_of: int | None,
+        relations: list[Relation],
+        action: Callable[[Version], Result],
+        position: Position | None = None,
+    ) -> Result:
+        """Do something with a version, again with the next one if it was swept away in that moment."""
+        while True:
+            with self._versions.held(as_of) as version:
+                for relation in relations:
+                    self._check_filled(relation, version, as_of)
+                if position is not None and not version.covers(position):
+                    msg = f"tick {version.number} does not have {position}"
+                    raise NotReached(msg, hint="read a later one", retry=False)
+                try:
+                    return action(version)
+                except Unavailable:
+                    if version.number in self._versions.numbers():
+                        raise
+
+    def _check_filled(self, relation: Relation, version: Version, as_of: int | None) -> None:
+        if version.number == 0 or version.has(relation):
+            return
+        oldest = self._versions.oldest(relation)
+        if as_of is None or oldest is None:
+            raise self._versions.unfilled(relation)
+        msg = f"the view was filled after tick {as_of}"
+        raise VersionExpired(msg, oldest=oldest, where=relation.name, hint=f"its oldest version is {oldest}")
