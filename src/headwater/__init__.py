@@ -21,6 +21,8 @@ from headwater.position import Position
 
 if TYPE_CHECKING:
     from headwater.pipeline.pipeline import Pipeline
+    from headwater.pipeline.views import View
+    from headwater.tick.report import Tick
     from headwater.topics.stream import Stream
     from headwater.topics.table import Table
 
@@ -30,6 +32,8 @@ _LATER = {
     "Pipeline": "headwater.pipeline.pipeline",
     "Stream": "headwater.topics.stream",
     "Table": "headwater.topics.table",
+    "Tick": "headwater.tick.report",
+    "View": "headwater.pipeline.views",
 }
 """Names that bring pyarrow with them, imported when they are first used: the command line starts faster."""
 
@@ -54,8 +58,10 @@ __all__ = [
     "SequenceGap",
     "Stream",
     "Table",
+    "Tick",
     "Unavailable",
     "VersionExpired",
+    "View",
     "ViewRefused",
     "ViewSuspended",
     "__version__",

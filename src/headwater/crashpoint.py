@@ -28,6 +28,12 @@ CRASH_POINTS: tuple[str, ...] = (
     "recover.truncated",
     "trim.recorded",
     "declare.stored",
+    "tick.tables",
+    "tick.computed",
+    "tick.written",
+    "tick.synced",
+    "tick.committed",
+    "tick.expired",
 )
 """Every point, in the order of a record's path."""
 

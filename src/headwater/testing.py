@@ -1,11 +1,11 @@
-"""For tests, ours and yours: a clock that stands still, crashes at named points, and a pytest fixture.
+"""For tests, ours and yours: a still clock, crashes at named points, Spark as the judge of views, a pytest fixture.
 
 Installing Headwater registers this module as a pytest plugin, so a test that asks for `pipeline` gets one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from headwater import crashpoint
 from headwater.crashpoint import CRASH_POINTS
 from headwater.pipeline import Pipeline
 
-__all__ = ["CRASH_POINTS", "ManualClock", "crash_at", "pipeline"]
+__all__ = ["CRASH_POINTS", "ManualClock", "assert_same_as_batch", "crash_at", "pipeline"]
 
 
 class ManualClock:
@@ -46,6 +46,17 @@ def crash_at(point: str, *, nth: int = 1) -> Iterator[None]:
         yield
     finally:
         crashpoint.arm(None)
+
+
+def assert_same_as_batch(pipeline: Pipeline, views: Collection[str] | None = None) -> None:
+    """That views, all unless some are named, hold what Spark returns for their SQL over everything that was ticked.
+
+    Replays the log from its beginning, so it takes as long as that takes. AssertionError with the rows that differ;
+    columns of floats are compared within 1e-9, since sums of them depend on the order.
+    """
+    from headwater.spark.oracle import same_as_batch  # noqa: PLC0415  brings in pyspark
+
+    same_as_batch(pipeline, views)
 
 
 @pytest.fixture

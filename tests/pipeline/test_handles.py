@@ -50,7 +50,7 @@ def test_a_drop_and_a_new_declaration_are_seen_by_other_processes(tmp_path: Path
             stale.append([{"x": 1}])
         with pytest.raises(hw.HeadwaterError, match="dropped"):
             rows_of(stale)
-        with pytest.raises(hw.HeadwaterError, match="no topic"):
+        with pytest.raises(hw.HeadwaterError, match="there is no"):
             b.drop("t")
         fresh = a.stream("t", "y STRING")
         fresh.append([{"y": "new"}])

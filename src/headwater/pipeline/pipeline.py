@@ -6,20 +6,33 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LeaseHeld, LogDamaged, Unavailable
 from headwater.files import Files
 from headwater.lock import Lock, forget_in_child
 from headwater.log import EmbeddedLog, TopicLog
+from headwater.pipeline.explain import explain
+from headwater.pipeline.functions import checked_udf
+from headwater.pipeline.views import View, checked_view, dependents, known_view, specification
+from headwater.position import Position
+from headwater.read import Reader
+from headwater.read.relation import Relations
 from headwater.store import Declaration, Lease, SqliteStore
 from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
-from headwater.topics.declaration import Kind
+from headwater.topics.declaration import Kind, topic_name
+
+if TYPE_CHECKING:
+    from headwater.pipeline.driving import Driving
+    from headwater.tick.driver import Driver
+    from headwater.tick.report import Tick
 
 DATABASE = "headwater.db"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
@@ -64,6 +77,10 @@ class Pipeline:
         self._know_itself()
         self._log = EmbeddedLog(os.path.join(self.path, "log"), self._store, clock=self.clock)
         self._lease = Lease(self._store, self.path)
+        self._relations = Relations(self._store, self._topic)
+        self._reader = Reader(self._store, self._log, self.path, self._topic, timezone=self.timezone)
+        self._udfs: dict[str, Any] = {}
+        self._driving: Driving | None = None
         self._topics: dict[str, Stream | Table] = {}
         self._threads = threading.RLock()
         forget_in_child(self)
@@ -158,8 +175,46 @@ class Pipeline:
         topic = self._topics[stored.name] = make(declaration, stored.number, self._log, self.timezone)
         return topic
 
+    def view(self, name: str, sql: str, *, key: str | Sequence[str] | None = None, replace: bool = False) -> View:
+        """Declare a view: a query that is kept up to date. The same again is fine and needs no Spark.
+
+        `key` declares columns that are unique: every tick checks it, and `lookup` uses it. What cannot be
+        maintained is `ViewRefused`, with its position in the SQL.
+        """
+        name, sql, columns = checked_view(name, sql, key)
+        known = known_view(self._store, name, sql, columns, replace=replace)
+        if known is None:
+            with self._threads:
+                plan, schema = self._spark().plan(name, sql)
+            spec = specification(name, sql, columns, plan, schema)
+            known = View.of(self._store.declare(name, "view", spec))
+        return known
+
+    def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
+        """Make a Python function known to SQL. Declaring it says that it is deterministic.
+
+        It belongs to this process: whoever ticks must have declared it. `kind`: scalar, pandas or aggregate.
+        """
+        self._udfs[topic_name(name)] = checked_udf(name, function, returns, kind)
+
     def drop(self, name: str) -> None:
-        """Remove a topic with all its records and dead letters."""
+        """Remove a view, or a topic with all its records and dead letters; refused while views read it."""
+        with self._threads:
+            relation = self._relations.get(name)
+            users = dependents(self._store, relation.name)
+            if users:
+                msg = f"{relation.name} is read by {', '.join(users)}"
+                raise HeadwaterError(msg, where=self.name, hint="drop those first")
+            stored = self._store.find(relation.name)
+            if stored is not None and stored.kind == "view":
+                self._store.forget(stored)
+                self._store.drop_arrangements(f"v{stored.number}")
+            else:
+                self._drop_topic(relation.name)
+            if self._driving is not None:
+                self._driving.forget(relation.name)
+
+    def _drop_topic(self, name: str) -> None:
         with self._threads:
             topic = self._topic(name)
             for each in (topic.name, topic.declaration.dead_letters().name):
@@ -167,6 +222,7 @@ class Pipeline:
                 if stored is not None:
                     self._attach(stored)
                     self._store.forget(stored)
+                    self._store.drop_arrangements(f"t{stored.number}")
                     self._log.drop(each)
                     del self._topics[each]
 
@@ -189,6 +245,66 @@ class Pipeline:
         """Begin a transaction over topics; use it in a `with` block."""
         return TopicTransaction(self._log, self._topic)
 
+    def tick(self) -> Tick | None:
+        """Take what is new into every view and commit it at one instant; None if there is nothing to do.
+
+        `LeaseHeld` if another living process drives this pipeline. If a view cannot be evaluated, the error names
+        it, and nothing has moved.
+        """
+        return self._driver().tick()
+
+    def run(self, *, seconds: float | None = None, until: Callable[[Tick], bool] | None = None) -> None:
+        """Tick whenever data arrives: for so many seconds, until `until` says True of a tick, or for ever."""
+        names = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
+        for each in names:
+            self._topic(each)
+        self._spark().run(names, seconds=seconds, until=until)
+
+    def read(
+        self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
+    ) -> pa.Table:
+        """All rows of a view, table, stream or topic's log, at the newest tick or `as_of` one that is kept.
+
+        `after` waits until a tick has taken in what an append gave that position; `NotReached` after `timeout`.
+        """
+        return self._reader.read(name, as_of=as_of, after=after, timeout=timeout)
+
+    def lookup(
+        self,
+        name: str,
+        key: object,
+        *,
+        as_of: int | None = None,
+        after: Position | str | None = None,
+        timeout: float = 30.0,
+    ) -> pa.Table:
+        """The rows of a view or table with a key: a scalar, a tuple or a dict; as fast in large as in small."""
+        return self._reader.lookup(name, key, as_of=as_of, after=after, timeout=timeout)
+
+    def changes(self, name: str, *, since: int = 0, follow: bool = False) -> Iterator[pa.Table]:
+        """The changes of a relation, a table per tick, with `_tick` and `_weight`; `follow` waits for more."""
+        return self._reader.changes(name, since=since, follow=follow)
+
+    def query(self, sql: str, *, as_of: int | None = None) -> pa.Table:
+        """A query in DuckDB's SQL over all views, tables and streams, all at one tick. Read-only."""
+        return self._reader.query(sql, as_of=as_of)
+
+    def explain(self, name: str) -> str:
+        """What a view does and keeps, in words."""
+        return explain(self._store, self._relations, name)
+
+    def _spark(self) -> Driving:
+        """Whoever plans and ticks for this process; starts Spark."""
+        with self._threads:
+            if self._driving is None:
+                from headwater.pipeline.driving import Driving  # noqa: PLC0415  brings Spark with it
+
+                self._driving = Driving(self)
+            return self._driving
+
+    def _driver(self) -> Driver:
+        return self._spark().driver
+
     def take_over(self) -> None:
         """Become the driver although another process holds the lease: for one that is alive but stuck.
 
@@ -207,7 +323,10 @@ class Pipeline:
                 raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
 
     def close(self) -> None:
-        """Give back the lease and all files. Safe to call twice."""
+        """Give back the lease and all files, and stop Spark if this pipeline started it. Safe to call twice."""
+        if self._driving is not None:
+            self._driving.close()
+            self._driving = None
         self._lease.release()
         self._log.close()
         self._store.close()

@@ -1,0 +1,129 @@
+"""The accumulating operator: one row per group, kept as accumulators.
+
+The state of a group is one row: its key, the number of its rows, the accumulators of each call, and the results as
+they were emitted. A tick adds the change to the accumulators of the touched groups; what is taken back is what
+was emitted, never evaluated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.errors import HeadwaterError
+from headwater.operators.accumulators import accumulator
+from headwater.operators.keys import Codes, codes, hashed_schema, hashes
+from headwater.operators.table import negated
+from headwater.state.arrangement import Arrangement
+from headwater.state.consolidate import consolidate
+from headwater.views.plan import Aggregate
+
+ROWS = "_rows"
+
+
+def state_schema(node: Aggregate) -> pa.Schema:
+    """The columns of the operator's arrangement."""
+    fields = [*_key_fields(node), pa.field(ROWS, pa.int64())]
+    for place, call in enumerate(node.calls):
+        made = accumulator(call, node.child.schema)
+        fields += [pa.field(f"_a{place}_{name}", kind) for name, kind in made.fields]
+    fields += [pa.field(call.result.name, call.result.type) for call in node.calls]
+    return hashed_schema(pa.schema(fields))
+
+
+def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.Table, pa.Table, int]:
+    """The change of the state, the change of the result, and the number of state rows read.
+
+    `change` has the columns of the operator's input, `_hash` of the key, and `_weight`.
+    """
+    touched = change.column(HASH).to_numpy()
+    before = old.probe(touched if node.keys else hashes(pa.table({"x": [0]}), []))
+    if not change.num_rows and (node.keys or before.num_rows):
+        return old.schema.empty_table(), _results(node, old.schema.empty_table()), before.num_rows
+    groups, held = _groups(node, change, before)
+    before = before.filter(pa.array(held < groups.count))
+    held = held[held < groups.count]
+    after = _after(node, change, _Held(before, held), groups, old.schema)
+    state = consolidate(pa.concat_tables([negated(before), after]))
+    return state, consolidate(_results(node, state)), before.num_rows
+
+
+class _Groups:
+    """The touched groups of a change: the number of each row's group, and a first row of each group."""
+
+    def __init__(self, numbers: Codes, count: int) -> None:
+        self.numbers = numbers
+        self.count = count
+        self.first = np.zeros(count, np.int64)
+        self.first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+
+
+def _groups(node: Aggregate, change: pa.Table, before: pa.Table) -> tuple[_Groups, Codes]:
+    """The groups of the change, and which of them (or a number beyond them) each old row is of."""
+    if not node.keys:
+        return _Groups(np.zeros(change.num_rows, np.int64), 1), np.zeros(before.num_rows, np.int64)
+    new, held = codes([[t.column(name) for name in node.keys] for t in (change, before)])
+    seen = np.unique(new)
+    place = np.full(int(max(new.max(), held.max(initial=0))) + 1, len(seen), np.int64)
+    place[seen] = np.arange(len(seen))
+    return _Groups(place[new], len(seen)), place[held]
+
+
+class _Held(NamedTuple):
+    """The state of touched groups before the tick, and the group that each row of it is of."""
+
+    rows: pa.Table
+    groups: Codes
+
+
+def _after(node: Aggregate, change: pa.Table, held: _Held, groups: _Groups, schema: pa.Schema) -> pa.Table:
+    """The state of the touched groups after the change."""
+    weights = change.column(WEIGHT).to_numpy()
+    rows = np.zeros(groups.count, np.int64)
+    rows[held.groups] = held.rows.column(ROWS).to_numpy()
+    rows += np.bincount(groups.numbers, weights, groups.count).astype(np.int64)
+    if (rows < 0).any():
+        msg = "more rows of a group disappeared than there were"
+        raise HeadwaterError(msg, where=node.name, hint="this is a fault of Headwater; please report it")
+    columns: dict[str, pa.Array] = dict(_keys(node, change, groups))
+    columns[ROWS] = pa.array(rows)
+    columns[HASH] = _first(change, HASH, groups) if node.keys else pa.array(hashes(pa.table({"x": [0]}), []))
+    columns[WEIGHT] = pa.array(np.ones(groups.count, np.int64))
+    for place, call in enumerate(node.calls):
+        made = accumulator(call, node.child.schema)
+        names = [f"_a{place}_{name}" for name, _ in made.fields]
+        partial = made.partial(change, weights, groups.numbers, groups.count)
+        values = made.merge(_held_values(held, names, groups.count), partial)
+        columns |= dict(zip(names, values, strict=True))
+        columns[call.result.name] = made.result(values)
+    table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return table.filter(pa.array(rows > 0)) if node.keys else table
+
+
+def _held_values(held: _Held, names: Sequence[str], count: int) -> list[pa.Array]:
+    """The old accumulators of a call by group, null where there was none."""
+    places = np.full(count, -1, np.int64)
+    places[held.groups] = np.arange(len(held.groups))
+    index = pa.array(places, mask=places < 0)
+    return [held.rows.column(name).combine_chunks().take(index) for name in names]
+
+
+def _keys(node: Aggregate, change: pa.Table, groups: _Groups) -> list[tuple[str, pa.Array]]:
+    return [(name, _first(change, name, groups)) for name in node.keys]
+
+
+def _first(change: pa.Table, name: str, groups: _Groups) -> pa.Array:
+    return change.column(name).take(pa.array(groups.first)).combine_chunks()
+
+
+def _key_fields(node: Aggregate) -> list[pa.Field]:
+    return [node.child.schema.field(name) for name in node.keys]
+
+
+def _results(node: Aggregate, state: pa.Table) -> pa.Table:
+    """What groups look like from outside."""
+    return state.select([*(each.name for each in node.output), WEIGHT])

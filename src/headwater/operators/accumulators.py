@@ -1,0 +1,289 @@
+"""Accumulators: what is kept of a group so that a change can be added to it.
+
+Sums of whole numbers and decimals are exact, whatever the order and however large on the way; only the result must
+fit its type. Sums of floats, and the least and the greatest, are kept for inputs that never take rows back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from headwater.errors import HeadwaterError
+from headwater.operators.moments import exact_moment, float_moment, merged_moments, moments_of
+from headwater.operators.rounding import divided
+from headwater.views.plan import Call
+
+Codes = npt.NDArray[np.int64]
+Arrays = list[pa.Array]
+_WHOLE = pa.decimal128(37, 0)
+_DIGITS = 60
+_SAFE = 2**62
+EXACT_MOMENT_DIGITS = 27
+"""Squares of decimals with more digits than this do not fit; their variance is taken as of floats."""
+
+
+class Accumulator(Protocol):
+    """One call's share of a group's state. All arrays have one value per group."""
+
+    fields: list[tuple[str, pa.DataType]]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        """The accumulators of the change alone."""
+        ...
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        """The accumulators of both together; old ones are null where there was no group."""
+        ...
+
+    def result(self, values: Arrays) -> pa.Array:
+        """What the call gives."""
+        ...
+
+
+def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
+    """The accumulator of a call over an input with these columns."""
+    if call.function == "Count":
+        return _Count(call)
+    given = schema.field(call.arguments[0]).type
+    if call.function in {"Min", "Max"}:
+        return _Extreme(call, given)
+    exact = not arrow_types.is_floating(given)
+    if call.function in {"Sum", "Average"}:
+        return _ExactSum(call, given) if exact else _FloatSum(call)
+    return _ExactMoment(call, given) if exact else _FloatMoment(call)
+
+
+def _counted(call: Call, change: pa.Table, weights: Codes) -> Codes:
+    """The weights of the rows that the call looks at: those that fulfil its condition and have no null argument."""
+    valid = np.ones(change.num_rows, np.bool_)
+    if call.condition is not None:
+        valid &= change.column(call.condition).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+    for name in call.arguments:
+        column = change.column(name)
+        if column.null_count:
+            valid &= column.is_valid().to_numpy()
+    return np.where(valid, weights, 0)
+
+
+def _sums(values: Codes, groups: Codes, count: int) -> Codes:
+    """Sums by group of numbers that are small enough to be added."""
+    made = np.zeros(count, np.int64)
+    np.add.at(made, groups, values)
+    return made
+
+
+def _plus(old: pa.Array, new: pa.Array) -> pa.Array:
+    """Both added, nothing counting as zero, in the same type."""
+    zero = pa.scalar(0, pa.int64()).cast(new.type)
+    return pc.add(old.fill_null(zero), new).cast(new.type)
+
+
+def _nothing_counted(counts: pa.Array) -> pa.Array:
+    return pc.equal(counts, 0)
+
+
+class _Count:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.fields = [("count", pa.int64())]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        return [pa.array(_sums(_counted(self._call, change, weights), groups, count))]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        return [_plus(old[0], new[0])]
+
+    def result(self, values: Arrays) -> pa.Array:
+        return values[0]
+
+
+class _ExactSum:
+    """The sum and the number of values, for `sum` and `avg` of whole numbers and decimals."""
+
+    def __init__(self, call: Call, given: pa.DataType) -> None:
+        self._call = call
+        self._given = given
+        self._total = pa.decimal256(_DIGITS, given.scale) if arrow_types.is_decimal(given) else _WHOLE
+        self.fields = [("sum", self._total), ("count", pa.int64())]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = _counted(self._call, change, weights)
+        column = change.column(self._call.arguments[0]).combine_chunks()
+        total = weighted_sums(column, counted, groups, count, self._total)
+        return [total, pa.array(_sums(counted, groups, count))]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        return [_plus(old[0], new[0]), _plus(old[1], new[1])]
+
+    def result(self, values: Arrays) -> pa.Array:
+        total, counts = values
+        nothing = _nothing_counted(counts)
+        total = pc.if_else(nothing, pa.scalar(None, total.type), total)
+        if self._call.function == "Sum":
+            return _fitted(total, self._call.result.type)
+        if arrow_types.is_decimal(self._call.result.type):
+            return divided(total, counts, self._call.result.type)
+        return pc.divide(total.cast(pa.float64()), counts.cast(pa.float64()))
+
+
+def weighted_sums(column: pa.Array, weights: Codes, groups: Codes, count: int, total: pa.DataType) -> pa.Array:
+    """The exact sums by group of values times weights."""
+    if arrow_types.is_signed_integer(column.type):
+        numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
+        if largest * int(np.abs(weights).max(initial=0)) * max(len(numbers), 1) < _SAFE:
+            return pa.array(_sums(numbers * weights, groups, count)).cast(total)
+        column = pa.array(numbers).cast(pa.decimal256(19, 0))
+    wide = column.cast(pa.decimal256(max(column.type.precision, 1), column.type.scale))
+    zero = pa.scalar(0, pa.int64()).cast(wide.type)
+    factors = pa.array(weights).cast(pa.decimal256(19, 0))
+    products = pc.multiply(wide.fill_null(zero), factors)
+    return _summed(products, groups, count, total)
+
+
+def _summed(products: pa.Array, groups: Codes, count: int, total: pa.DataType) -> pa.Array:
+    """Sums by group; every group is there at least once."""
+    table = pa.table({"group": pa.array(groups), "value": products})
+    grouped = table.group_by("group", use_threads=False).aggregate([("value", "sum")])
+    order = np.full(count, -1, np.int64)
+    order[grouped.column("group").to_numpy()] = np.arange(grouped.num_rows)
+    sums = grouped.column("value_sum").combine_chunks().take(pa.array(order, mask=order < 0))
+    zero = pa.scalar(0, pa.int64()).cast(sums.type)
+    return sums.fill_null(zero).cast(total)
+
+
+def _fitted(total: pa.Array, wanted: pa.DataType) -> pa.Array:
+    try:
+        return total.cast(wanted)
+    except pa.ArrowInvalid as error:
+        msg = f"a sum does not fit {wanted}: [ARITHMETIC_OVERFLOW]"
+        raise HeadwaterError(
+            msg, hint="cast the argument to a wider type, as in sum(CAST(x AS DECIMAL(38, 0)))"
+        ) from error
+
+
+class _FloatSum:
+    """The sum and the number of values of floats that are never taken back."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.fields = [("sum", pa.float64()), ("count", pa.int64())]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = _counted(self._call, change, weights)
+        values = floats(change.column(self._call.arguments[0]))
+        products = np.where(counted != 0, values * counted, 0.0)
+        total = np.zeros(count)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(total, groups, products)
+        return [pa.array(total), pa.array(_sums(counted, groups, count))]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        return [_plus(old[0], new[0]), _plus(old[1], new[1])]
+
+    def result(self, values: Arrays) -> pa.Array:
+        total = pc.if_else(_nothing_counted(values[1]), pa.scalar(None, pa.float64()), values[0])
+        return total if self._call.function == "Sum" else pc.divide(total, values[1].cast(pa.float64()))
+
+
+def floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """A column as floats, zero for null."""
+    found: npt.NDArray[np.float64] = (
+        column.combine_chunks().cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    )
+    return found
+
+
+class _Extreme:
+    """The least or the greatest value so far, in Spark's order: NaN is greater than any number."""
+
+    def __init__(self, call: Call, given: pa.DataType) -> None:
+        self._call = call
+        self.fields = [("value", given)]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = _counted(self._call, change, weights) > 0
+        column = change.column(self._call.arguments[0]).combine_chunks()
+        return [self._best(column.filter(pa.array(counted)), groups[counted], count)]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        count = len(new[0])
+        groups = np.concatenate([np.arange(count), np.arange(count)])
+        return [self._best(pa.concat_arrays([old[0], new[0]]), groups, count)]
+
+    def result(self, values: Arrays) -> pa.Array:
+        return values[0]
+
+    def _best(self, values: pa.Array, groups: Codes, count: int) -> pa.Array:
+        valid = values.is_valid()
+        values, groups = values.filter(valid), groups[valid.to_numpy(zero_copy_only=False)]
+        table = pa.table({"group": pa.array(groups), "value": values})
+        order = pc.sort_indices(table, [("group", "ascending"), ("value", "ascending")]).to_numpy()
+        chosen = np.full(count, -1, np.int64)
+        if self._call.function == "Min":
+            order = order[::-1]
+        chosen[groups[order]] = order
+        return values.take(pa.array(chosen, mask=chosen < 0))
+
+
+class _ExactMoment:
+    """The number, the sum and the sum of squares of exact numbers, for variances and standard deviations."""
+
+    def __init__(self, call: Call, given: pa.DataType) -> None:
+        self._call = call
+        scale = given.scale if arrow_types.is_decimal(given) else 0
+        self._scale = scale
+        self._given = pa.decimal256(given.precision if arrow_types.is_decimal(given) else 19, scale)
+        self.fields = [
+            ("sum", pa.decimal256(_DIGITS, scale)),
+            ("squares", pa.decimal256(75, 2 * scale)),
+            ("count", pa.int64()),
+        ]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = _counted(self._call, change, weights)
+        column = change.column(self._call.arguments[0]).combine_chunks().cast(self._given)
+        squares = pc.multiply(column, column)
+        total = weighted_sums(column, counted, groups, count, self.fields[0][1])
+        squared = weighted_sums(squares, counted, groups, count, self.fields[1][1])
+        return [total, squared, pa.array(_sums(counted, groups, count))]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        return [_plus(a, b) for a, b in zip(old, new, strict=True)]
+
+    def result(self, values: Arrays) -> pa.Array:
+        return _by_group(lambda *group: exact_moment(self._call.function, *group), values)
+
+
+class _FloatMoment:
+    """The number, the mean and the sum of squared deviations of floats that are never taken back."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.fields = [("count", pa.float64()), ("mean", pa.float64()), ("deviations", pa.float64())]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = _counted(self._call, change, weights).astype(np.float64)
+        values = floats(change.column(self._call.arguments[0]))
+        return [pa.array(part) for part in moments_of(values, counted, groups, count)]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        before = [array.fill_null(0.0).to_numpy(zero_copy_only=False) for array in old]
+        after = [array.to_numpy(zero_copy_only=False) for array in new]
+        return [pa.array(part) for part in merged_moments(before, after)]
+
+    def result(self, values: Arrays) -> pa.Array:
+        return _by_group(lambda *group: float_moment(self._call.function, *group), values)
+
+
+def _by_group(function: Callable[..., float | None], values: Sequence[pa.Array]) -> pa.Array:
+    """A function of the accumulators, group by group."""
+    columns = [array.to_pylist() for array in values]
+    return pa.array([function(*group) for group in zip(*columns, strict=True)], pa.float64())

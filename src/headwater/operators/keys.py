@@ -1,0 +1,77 @@
+"""Keys: which rows belong together, by SQL's equality with null as a value.
+
+Key columns that reach this module compare by their bits, except that -0.0 is 0.0 and every NaN the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from headwater.change import HASH, WEIGHT
+from headwater.schema import hash_rows
+from headwater.state.bits import bit_columns
+
+Codes = npt.NDArray[np.int64]
+_NO_KEY = 42
+
+
+def hashes(table: pa.Table, key: Sequence[str]) -> Codes:
+    """The hash of each row's key; the same for all if there is no key."""
+    if not key:
+        return np.full(table.num_rows, _NO_KEY, np.int64)
+    return hash_rows([_one_array(table.column(name)) for name in key])
+
+
+def with_hash(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """A change with the hash of its key, which goes before the weight."""
+    place = table.schema.get_field_index(WEIGHT)
+    return table.add_column(place, pa.field(HASH, pa.int64()), pa.array(hashes(table, key)))
+
+
+def hashed_schema(columns: pa.Schema) -> pa.Schema:
+    """The columns of an arrangement of a relation with these columns."""
+    return pa.schema([*columns, pa.field(HASH, pa.int64()), pa.field(WEIGHT, pa.int64())])
+
+
+def without_nulls(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows that have no null in these columns."""
+    valid = None
+    for name in columns:
+        column = table.column(name)
+        if column.null_count:
+            present = column.is_valid()
+            valid = present if valid is None else pc.and_(valid, present)
+    return table if valid is None else table.filter(valid)
+
+
+def codes(keys: Sequence[Sequence[pa.ChunkedArray]], *, bitwise: bool = False) -> list[Codes]:
+    """A number for each row of each table, the same exactly where the keys are the same. They begin at 0."""
+    lengths = [len(columns[0]) if columns else 0 for columns in keys]
+    parts = [
+        pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+        for columns in zip(*keys, strict=True)
+    ]
+    total = np.zeros(sum(lengths), np.int64)
+    for column in bit_columns(parts if bitwise else [_normal(part) for part in parts]):
+        encoded = _one_array(pc.dictionary_encode(column, null_encoding="encode"))
+        total = _dense(total * max(len(encoded.dictionary), 1) + encoded.indices.to_numpy(zero_copy_only=False))
+    return np.split(total, np.cumsum(lengths)[:-1])
+
+
+def _dense(numbers: Codes) -> Codes:
+    found: Codes = np.unique(numbers, return_inverse=True)[1].astype(np.int64, copy=False)
+    return found
+
+
+def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.add(column, pa.scalar(0.0, column.type)) if arrow_types.is_floating(column.type) else column
+
+
+def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

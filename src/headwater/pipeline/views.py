@@ -1,0 +1,113 @@
+"""Views of a pipeline: declared once, planned by Spark, known to every process from then on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.errors import DeclarationChanged, HeadwaterError, SchemaError, Unavailable, ViewRefused
+from headwater.schema import Schema, parse
+from headwater.store import Declaration, Store
+from headwater.topics.declaration import topic_name
+from headwater.views.describe import describe
+from headwater.views.plan import Plan
+
+_HINT = "choose another name, or drop the old one first"
+
+
+@dataclass(frozen=True)
+class View:
+    """A declared view."""
+
+    name: str
+    sql: str
+    key: tuple[str, ...]
+    schema: Schema
+    number: int
+
+    @classmethod
+    def of(cls, stored: Declaration) -> View:
+        """The view that the store knows."""
+        return cls(
+            stored.name,
+            stored.spec["sql"],
+            tuple(stored.spec["key"]),
+            parse(stored.spec["schema"]),
+            stored.number,
+        )
+
+
+def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace: bool) -> View | None:
+    """The view if it was declared just so before; None if the name is free; else `DeclarationChanged`."""
+    stored = store.find(name)
+    if stored is None:
+        return None
+    if stored.kind != "view":
+        msg = f"{name} is already declared as a {stored.kind}, not a view"
+        raise DeclarationChanged(msg, hint=_HINT)
+    changed = []
+    if stored.spec["sql"] != sql:
+        changed.append("its SQL")
+    if [each.lower() for each in stored.spec["key"]] != [each.lower() for each in key]:
+        changed.append(f"its key, which is {', '.join(stored.spec['key']) or 'none'}")
+    if not changed:
+        return View.of(stored)
+    if replace:
+        msg = "a view cannot be replaced in place yet"
+        raise Unavailable(msg, where=name, hint=f"drop({name!r}), then declare it anew")
+    msg = f"{name} is already declared differently: {' and '.join(changed)} would change"
+    raise DeclarationChanged(msg, hint=_HINT)
+
+
+def checked_view(name: str, sql: str, key: str | Sequence[str] | None) -> tuple[str, str, tuple[str, ...]]:
+    """The arguments of a declaration, or an error that says what is wrong with them."""
+    if not isinstance(sql, str) or not sql.strip():
+        msg = f"the SQL of a view is a text, not {sql!r}"
+        raise HeadwaterError(msg, where=str(name), hint="write a SELECT")
+    names = () if key is None else (key,) if isinstance(key, str) else tuple(key)
+    if not all(isinstance(each, str) for each in names):
+        msg = f"key is {key!r}"
+        raise HeadwaterError(msg, where=str(name), hint="give the names of columns of the view")
+    return topic_name(name), sql.strip().removesuffix(";").strip(), names
+
+
+def specification(name: str, sql: str, key: Sequence[str], plan: Plan, schema: Schema) -> dict[str, Any]:
+    """What the store keeps of a view."""
+    return {
+        "sql": sql,
+        "key": list(_key_columns(name, key, schema)),
+        "schema": schema.ddl,
+        "inputs": list(plan.relations),
+        "appends_only": plan.appends_only,
+        "plan": [_without_numbers(line) for line in describe(plan)],
+    }
+
+
+def _key_columns(name: str, key: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    try:
+        columns = [schema.column(each) for each in key]
+    except SchemaError as error:
+        raise ViewRefused(f"the key names a column that the view has not: {error.what}", where=name) from None
+    for column in columns:
+        if not column.type.atomic:
+            msg = f"the key column {column.name} is of type {column.type.ddl}, which cannot be compared"
+            raise ViewRefused(msg, where=name, hint="use columns of simple types as key")
+    if len({column.name for column in columns}) < len(columns):
+        raise ViewRefused("the key names a column twice", where=name)
+    return tuple(column.name for column in columns)
+
+
+def _without_numbers(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Spark numbers its columns anew each time."""
+    return {k: re.sub(r"#\d+L?", "", v) if isinstance(v, str) else v for k, v in line.items()}
+
+
+def dependents(store: Store, name: str) -> list[str]:
+    """The views that read a topic or view, or a topic's log."""
+    return [
+        stored.name
+        for stored in store.declarations().values()
+        if stored.kind == "view" and {name, f"{name}__log"} & set(stored.spec["inputs"])
+    ]

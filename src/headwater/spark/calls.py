@@ -1,0 +1,118 @@
+"""The aggregates of a query, as calls that our accumulators understand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
+
+from headwater.operators.accumulators import EXACT_MOMENT_DIGITS
+from headwater.schema import parse
+from headwater.schema.types import Decimal
+from headwater.spark.catalyst import Catalyst, Java, label
+from headwater.spark.fields import field_of
+from headwater.spark.refusals import Refusals
+from headwater.views.plan import Call
+
+_MOMENTS = {"VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"}
+_WHOLE_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
+_KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS
+
+
+class Calls:
+    """Finds the aggregates in the results of a GROUP BY."""
+
+    def __init__(self, catalyst: Catalyst, refusals: Refusals) -> None:
+        self._catalyst = catalyst
+        self._refusals = refusals
+
+    def of(
+        self, results: list[Java], wanted: list[Java], *, retracts: bool
+    ) -> tuple[tuple[Call, ...], list[tuple[Java, Java]]]:
+        """The calls, and each aggregate with the attribute that takes its place.
+
+        What the calls need of the input is added to `wanted`.
+        """
+        calls: list[Call] = []
+        found: list[tuple[Java, Java]] = []
+        for result in results:
+            for part in self._catalyst.walk(result):
+                if part.nodeName() != "AggregateExpression" or any(part.semanticEquals(old) for old, _ in found):
+                    continue
+                attribute = part.resultAttribute()
+                found.append((part, attribute))
+                calls.append(self._call(part, attribute, wanted, retracts=retracts))
+        return tuple(calls), found
+
+    def _call(self, part: Java, attribute: Java, wanted: list[Java], *, retracts: bool) -> Call:
+        function = part.aggregateFunction()
+        kind = function.nodeName()
+        if kind not in _KNOWN:
+            what = f"{function.prettyName()} is not maintained yet"
+            raise self._refusals.aggregate(part, what, "compute it when you read the view")
+        arguments = self._arguments(function, kind)
+        columns = [self._column(argument, wanted) for argument in arguments]
+        for argument, column in zip(arguments, columns, strict=True):
+            if kind != "Count":
+                self._check(part, kind, argument, column, retracts=retracts)
+        condition = self._catalyst.option(part.filter())
+        result = field_of(attribute)
+        return Call(
+            kind,
+            tuple(label(column) for column in columns),
+            result,
+            None if condition is None else label(self._column(condition, wanted)),
+        )
+
+    def _arguments(self, function: Java, kind: str) -> list[Java]:
+        arguments = self._catalyst.children(function)
+        if kind == "Count":
+            return [argument for argument in arguments if argument.nullable()]
+        if kind in _MOMENTS:
+            return [self._exact(arguments[0])]
+        return arguments[:1]
+
+    def _exact(self, argument: Java) -> Java:
+        """Spark casts to double before it takes a variance; whole numbers and decimals are summed exactly."""
+        if argument.nodeName() == "Cast":
+            inner = self._catalyst.children(argument)[0]
+            kind = parse(f"x {inner.dataType().sql()}").columns[0].type
+            if kind.ddl in _WHOLE_NUMBERS or (isinstance(kind, Decimal) and kind.precision <= EXACT_MOMENT_DIGITS):
+                return inner
+        return argument
+
+    def _column(self, expression: Java, wanted: list[Java]) -> Java:
+        """The expression as a column of the input."""
+        column = expression
+        if expression.nodeName() != "AttributeReference":
+            for known in wanted:
+                if known.nodeName() == "Alias" and self._catalyst.children(known)[0].semanticEquals(expression):
+                    return known
+            column = self._catalyst.alias(expression, "argument")
+        wanted.append(column)
+        return column
+
+    def _check(self, part: Java, kind: str, argument: Java, column: Java, *, retracts: bool) -> None:
+        given = field_of(column if column.nodeName() == "AttributeReference" else column.toAttribute())
+        name = part.aggregateFunction().prettyName()
+        if kind in {"Min", "Max"}:
+            self._refusals.key(argument)
+            if not given.atomic:
+                hint = "take it of a simple column"
+                raise self._refusals.aggregate(part, f"{name} of nested values is not maintained yet", hint)
+            if retracts:
+                what = f"{name} over rows that may be changed or deleted is not maintained yet"
+                hint = "take it over a stream, or over a topic's log (…__log)"
+                raise self._refusals.aggregate(part, what, hint)
+        elif not _numeric(given.type):
+            what = f"{name} of {argument.dataType().sql()} is not maintained yet"
+            raise self._refusals.aggregate(part, what, "convert it to a number first")
+        elif arrow_types.is_floating(given.type) and retracts:
+            what = f"{name} of floating-point numbers over rows that may be changed or deleted would drift"
+            hint = "sum exact numbers: cast it, as in CAST(x AS DECIMAL(38, 10))"
+            raise self._refusals.aggregate(part, what, hint)
+
+
+def _numeric(given: pa.DataType) -> bool:
+    return bool(
+        arrow_types.is_signed_integer(given) or arrow_types.is_floating(given) or arrow_types.is_decimal(given)
+    )

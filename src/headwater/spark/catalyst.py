@@ -1,0 +1,199 @@
+"""Spark's own plans and expressions, seen from Python: thin words over what py4j gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, cast
+
+from py4j.java_gateway import is_instance_of
+from pyspark.sql import SparkSession
+
+Java = Any
+"""An object that lives in the Java process."""
+
+
+_CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
+
+
+class Catalyst:
+    """The classes and conversions of one session's Java process that plans are made with."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.session: Java = spark._jsparkSession
+        self.jvm = cast("Java", spark._jvm)
+        self._plans: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+        self._expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
+    def none(self) -> Java:
+        """Scala's None."""
+        return self.jvm.scala.Option.empty()
+
+    def items(self, sequence: Java) -> list[Java]:
+        """A Scala sequence as a list."""
+        return [sequence.apply(place) for place in range(sequence.size())]
+
+    def sequence(self, items: Iterable[Java]) -> Java:
+        """A list as a Scala sequence."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(self.java_list(items))
+
+    def java_list(self, items: Iterable[Java]) -> Java:
+        """A list as one of Java's."""
+        made = self.jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return made
+
+    def option(self, value: Java) -> Java | None:
+        """What a Scala Option holds."""
+        return value.get() if value.isDefined() else None
+
+    def activate(self) -> None:
+        """Make this session's settings those of the calling thread."""
+        self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+
+    # -- plans
+
+    def kinds(self, plan: Java) -> set[str]:
+        """The names of all classes of operators and expressions in a plan."""
+        return set(_CLASS.findall(plan.toJSON()))
+
+    def parse(self, sql: str) -> Java:
+        """The text as an unresolved plan."""
+        return self.session.sessionState().sqlParser().parsePlan(sql)
+
+    def analyse(self, parsed: Java) -> Java:
+        """The plan with every name and type resolved; nothing is executed."""
+        tracker = self.jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(self.none)
+        return self.session.sessionState().analyzer().executeAndCheck(parsed, tracker)
+
+    def optimise(self, analysed: Java) -> Java:
+        """The plan as Spark would run it: subqueries joined, predicates pushed down, columns pruned."""
+        return self.session.sessionState().optimizer().execute(analysed)
+
+    def is_a(self, thing: Java, name: str) -> bool:
+        """Whether an object is of a class, given its full name."""
+        return bool(is_instance_of(self.spark.sparkContext._gateway, thing, name))
+
+    def equi_join(self, join: Java) -> Java | None:
+        """The parts of an equi-join (type, left keys, right keys, other condition, …); None if it is none."""
+        return self.option(self.jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(join))
+
+    def generate(self, node: Java) -> Java:
+        """The same generator, passing all of its input's columns along."""
+        return self._plans.Generate(
+            node.generator(),
+            self.sequence([]),
+            node.outer(),
+            node.qualifier(),
+            node.generatorOutput(),
+            node.child(),
+        )
+
+    def local(self, attributes: Java, rows: Java | None = None) -> Java:
+        """A relation of given rows (none: empty)."""
+        return self._plans.LocalRelation(attributes, rows or self.sequence([]), False, self.none)
+
+    def project(self, expressions: Iterable[Java], child: Java) -> Java:
+        """A projection."""
+        return self._plans.Project(self.sequence(expressions), child)
+
+    def filter(self, condition: Java, child: Java) -> Java:
+        """A filter."""
+        return self._plans.Filter(condition, child)
+
+    def evaluated(self, plan: Java) -> Java:
+        """A projection or filter of local rows, evaluated here and now."""
+        return self.jvm.org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation.apply(plan)
+
+    def with_child(self, plan: Java, child: Java) -> Java:
+        """The same operator over another input."""
+        return plan.withNewChildren(self.sequence([child]).toIndexedSeq())
+
+    def children(self, node: Java) -> list[Java]:
+        """The inputs of a plan or the parts of an expression."""
+        return self.items(node.children())
+
+    def frame(self, plan: Java) -> Java:
+        """A Java DataFrame of a plan."""
+        return self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.session, plan)
+
+    # -- expressions
+
+    def alias(self, expression: Java, name: str) -> Java:
+        """The expression under a name, as a new attribute."""
+        number = self._expressions.NamedExpression.newExprId()
+        return self.alias_as(expression, name, number)
+
+    def alias_as(self, expression: Java, name: str, number: Java) -> Java:
+        """The expression under a name, as the attribute with that number."""
+        nothing = self.sequence([])
+        return self._expressions.Alias(expression, name, number, nothing, self.none, nothing)
+
+    def conjunction(self, conditions: list[Java]) -> Java:
+        """All conditions joined by AND."""
+        joined = conditions[0]
+        for condition in conditions[1:]:
+            joined = self._expressions.And(joined, condition)
+        return joined
+
+    def conjuncts(self, condition: Java) -> list[Java]:
+        """The conditions that are joined by AND."""
+        if condition.nodeName() != "And":
+            return [condition]
+        return [part for child in self.children(condition) for part in self.conjuncts(child)]
+
+    def attribute(self, name: str, kind: Java) -> Java:
+        """A new attribute of a type."""
+        number = self._expressions.NamedExpression.newExprId()
+        metadata = self.jvm.org.apache.spark.sql.types.Metadata.empty()
+        return self._expressions.AttributeReference(name, kind, True, metadata, number, self.sequence([]))
+
+    @cached_property
+    def bigint(self) -> Java:
+        """The type of whole numbers of 64 bits."""
+        return self.jvm.org.apache.spark.sql.types.DataType.fromDDL("BIGINT")
+
+    def normalised(self, expression: Java) -> Java:
+        """The expression with -0.0 as 0.0 and every NaN as one; itself if it holds no floats."""
+        rules = self.jvm.org.apache.spark.sql.catalyst.optimizer
+        return module(rules, "NormalizeFloatingNumbers").normalize(expression)
+
+    def references(self, expression: Java) -> set[int]:
+        """The numbers of the attributes that an expression reads."""
+        return {number(each) for each in self.items(expression.references().toSeq())}
+
+    def walk(self, expression: Java) -> Iterator[Java]:
+        """An expression and all its parts, outer ones first."""
+        yield expression
+        for child in self.children(expression):
+            yield from self.walk(child)
+
+    def rewrite(self, expression: Java, change: Callable[[Java], Java | None]) -> Java:
+        """The expression with every part for which `change` gives something replaced by that."""
+        made = change(expression)
+        if made is not None:
+            return made
+        before = self.children(expression)
+        after = [self.rewrite(child, change) for child in before]
+        if all(a is b for a, b in zip(after, before, strict=True)):
+            return expression
+        return expression.withNewChildren(self.sequence(after).toIndexedSeq())
+
+
+def module(package: Java, name: str) -> Java:
+    """A Scala object, with what it keeps for Spark itself."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def number(attribute: Java) -> int:
+    """What tells an attribute from all others."""
+    return int(attribute.exprId().id())
+
+
+def label(attribute: Java) -> str:
+    """An attribute's name in our plans."""
+    return f"c{number(attribute)}"

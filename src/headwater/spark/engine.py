@@ -1,0 +1,104 @@
+"""Engine: one pipeline's Spark, started when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql.pandas.functions import pandas_udf
+
+from headwater.schema import Schema
+from headwater.spark.analyse import Analyser, Relation
+from headwater.spark.evaluate import Evaluator
+from headwater.spark.session import start
+from headwater.spark.stages import Stages
+from headwater.views.plan import Plan
+
+
+class Udf(Protocol):
+    """A function of the user's, known to be deterministic."""
+
+    @property
+    def name(self) -> str:
+        """What SQL calls it."""
+        ...
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function."""
+        ...
+
+    @property
+    def returns(self) -> str:
+        """Its type, as DDL."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """scalar, pandas or aggregate."""
+        ...
+
+
+class Engine:
+    """Plans views and evaluates their expressions. Planning is for one thread at a time, evaluating for many."""
+
+    def __init__(
+        self,
+        name: str,
+        relation: Callable[[str], Relation | None],
+        udfs: Mapping[str, Udf],
+        *,
+        master: str | None = None,
+        timezone: str = "UTC",
+    ) -> None:
+        self._own = SparkContext._active_spark_context is None
+        self.spark = start(name, master=master or "local[*]", timezone=timezone)
+        self._analyser = Analyser(self.spark, relation)
+        self.catalyst = self._analyser.catalyst
+        self._evaluator = Evaluator(self.catalyst)
+        self.stages = Stages(self.catalyst)
+        self._udfs = udfs
+        self._known: dict[str, Udf] = {}
+
+    @property
+    def version(self) -> str:
+        """What a view's answers may depend on beside its SQL."""
+        return f"spark {pyspark.__version__}"
+
+    @property
+    def queries(self) -> int:
+        """How many fragments were evaluated so far."""
+        return self._evaluator.queries
+
+    def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
+        """The plan of a view and its columns; `ViewRefused` if it cannot be maintained."""
+        for udf in self._udfs.values():
+            if self._known.get(udf.name) is not udf:
+                register(self.spark, udf)
+                self._known[udf.name] = udf
+        return self._analyser.plan(name, sql)
+
+    def forget(self, name: str) -> None:
+        """Forget a relation that was dropped."""
+        self._analyser.forget(name)
+
+    def evaluate(self, computing: Any, table: pa.Table) -> pa.Table:
+        """See `Evaluator.evaluate`."""
+        return self._evaluator.evaluate(computing, table)
+
+    def close(self) -> None:
+        """Stop Spark, if it was started here."""
+        self._evaluator.close()
+        if self._own:
+            self.spark.stop()
+
+
+def register(spark: pyspark.sql.SparkSession, udf: Udf) -> None:
+    """Make a user's function known to a session."""
+    if udf.kind == "scalar":
+        spark.udf.register(udf.name, udf.function, udf.returns)
+    else:
+        spark.udf.register(udf.name, pandas_udf(udf.function, udf.returns))  # type: ignore[call-overload]

@@ -1,0 +1,154 @@
+"""Fragments evaluated by Spark on a table in memory.
+
+Projections and filters are evaluated by Spark's own optimiser rule for local data: no job, no analysis, no
+planning. Generators and user functions run as a job over the same local data.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headwater.errors import HeadwaterError
+from headwater.spark.catalyst import Catalyst, Java, module
+from headwater.spark.fragment import ROW, Computing
+from headwater.views.plan import Fields
+
+_BATCH_ROWS = 100_000
+
+
+class Evaluator:
+    """Evaluates in one session. Safe for threads."""
+
+    def __init__(self, catalyst: Catalyst, *, folder: str | None = None) -> None:
+        self._catalyst = catalyst
+        self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
+        self._schemas: dict[int, str] = {}
+        self.queries = 0
+
+    def evaluate(self, computing: Computing, table: pa.Table) -> pa.Table:
+        """The computed columns and `_row` for a table of the fragment's inputs and `_row`."""
+        catalyst = self._catalyst
+        catalyst.activate()
+        self.queries += 1
+        try:
+            plan = self._relation(computing, table)
+            for step in computing.steps:
+                plan = catalyst.with_child(step, plan)
+                if computing.plain:
+                    plan = catalyst.evaluated(plan)
+            return self._collected(plan, computing)
+        except (Py4JJavaError, PySparkException) as error:
+            raise evaluation_failed(error) from error
+
+    def _relation(self, computing: Computing, table: pa.Table) -> Java:
+        rows = self._rows(table, computing)
+        return self._catalyst.local(self._catalyst.sequence(computing.attributes), rows)
+
+    def _rows(self, table: pa.Table, computing: Computing) -> Java:
+        """An Arrow table as Spark's rows."""
+        schema = self._schemas.get(id(computing))
+        if schema is None:
+            schema = self._schemas[id(computing)] = from_arrow_schema(table.schema).json()
+        path = self._temporary()
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table, max_chunksize=_BATCH_ROWS)
+        try:
+            tools = self._catalyst.jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+            frame = tools.toDataFrame(tools.readArrowStreamFromFile(path), schema, self._catalyst.session)
+            return frame.queryExecution().analyzed().data()
+        finally:
+            os.unlink(path)
+
+    def _temporary(self) -> str:
+        handle, path = tempfile.mkstemp(dir=self._folder)
+        os.close(handle)
+        return path
+
+    def _collected(self, plan: Java, computing: Computing) -> pa.Table:
+        fields = pa.schema([*(each.arrow for each in computing.outputs), pa.field(ROW, pa.int64())])
+        rows = plan.data().iterator() if computing.plain else _collect(self._catalyst, plan)
+        return to_arrow(self._catalyst, rows, plan.schema(), fields, self._temporary())
+
+    def close(self) -> None:
+        """Remove what is left of its files."""
+        for name in os.listdir(self._folder):
+            os.unlink(os.path.join(self._folder, name))
+        os.rmdir(self._folder)
+
+
+def _collect(catalyst: Catalyst, plan: Java) -> Java:
+    """The rows of a plan, by a job."""
+    return catalyst.frame(plan).queryExecution().executedPlan().executeToIterator()
+
+
+def to_arrow(catalyst: Catalyst, rows: Java, schema: Java, wanted: pa.Schema, path: str) -> pa.Table:
+    """Spark's rows as an Arrow table, through a file: much faster than through the gateway."""
+    jvm = catalyst.jvm
+    converters = module(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+    batches = converters.toBatchIterator(rows, schema, _BATCH_ROWS, "UTC", False, False, None)
+    stream = jvm.java.io.BufferedOutputStream(jvm.java.io.FileOutputStream(path))
+    writer = jvm.org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter(schema, stream, "UTC", False, False)
+    try:
+        writer.writeBatches(batches)
+        writer.end()
+        stream.close()
+        with pa.OSFile(path) as file:
+            table = pa.ipc.open_stream(file).read_all()
+    finally:
+        os.unlink(path)
+    return conformed(table, wanted)
+
+
+def conformed(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """The columns by position as the wanted ones: Spark's Arrow differs from ours in names of inner fields only."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(table.columns, wanted, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def rows_of(catalyst: Catalyst, plan: Java, fields: Fields) -> pa.Table:
+    """The rows that a query itself holds."""
+    schema = pa.schema([each.arrow for each in fields])
+    handle, path = tempfile.mkstemp(prefix="headwater-")
+    os.close(handle)
+    return to_arrow(catalyst, _collect(catalyst, plan), plan.schema(), schema, path)
+
+
+def evaluation_failed(error: Any) -> HeadwaterError:
+    """Spark's own reason why an expression has no value."""
+    text = _cause(error)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return HeadwaterError(_first(lines) or "evaluation failed", where=_expression(lines))
+
+
+def _cause(error: Any) -> str:
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        return str(cause.getMessage() or cause.toString())
+    return str(error)
+
+
+def _first(lines: Iterable[str]) -> str:
+    return next((line.split(" SQLSTATE")[0].strip() for line in lines), "")
+
+
+def _expression(lines: list[str]) -> str:
+    """The line of the query above Spark's `^^^` marks."""
+    for before, line in pairwise(lines):
+        if line.strip() and set(line.strip()) == {"^"}:
+            start = line.index("^")
+            return before[start : start + line.count("^")]
+    return ""

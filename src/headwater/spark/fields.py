@@ -1,0 +1,19 @@
+"""Columns of ours for attributes of Spark's."""
+
+from __future__ import annotations
+
+from headwater.errors import SchemaError, ViewRefused
+from headwater.schema import parse
+from headwater.spark.catalyst import Java, label
+from headwater.views.plan import Field
+
+
+def field_of(attribute: Java) -> Field:
+    """The column for an attribute; `ViewRefused` if its type cannot be stored."""
+    text = attribute.dataType().sql()
+    try:
+        kind = parse(f"x {text}").columns[0].type
+        return Field(label(attribute), kind.arrow, attribute.name(), kind.atomic)
+    except SchemaError:
+        what = f"the column {attribute.name()} would be of type {text}, which cannot be stored"
+        raise ViewRefused(what, hint="cast it to another type, as in CAST(x AS STRING)") from None

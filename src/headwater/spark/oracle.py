@@ -1,0 +1,170 @@
+"""The oracle: whether views hold what Spark says they are.
+
+It replays the log naively up to the cut of the last tick and runs the user's original SQL over that, as a batch. It
+knows nothing of arrangements, plans and changes.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from graphlib import TopologicalSorter
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headwater.errors import HeadwaterError
+from headwater.log import Cut
+from headwater.spark.difference import difference
+from headwater.spark.naive import content, recorded
+from headwater.spark.session import start
+from headwater.store import Declaration, Store
+from headwater.topics import Topic
+
+_LOG = "__log"
+_FEW_ROWS = 50_000
+_QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+"""For few rows: what Spark does to spread work over many costs more than the work."""
+
+_THREADS = 2
+_WORD = re.compile(r"\w+")
+
+
+class Function(Protocol):
+    """A user's function as the pipeline keeps it."""
+
+    name: str
+    function: Callable[..., Any]
+    returns: str
+    kind: str
+
+
+class Judged(Protocol):
+    """What the oracle needs of a pipeline."""
+
+    @property
+    def timezone(self) -> str:
+        """The session time zone of its views."""
+        ...
+
+    @property
+    def _store(self) -> Store: ...
+
+    @property
+    def _udfs(self) -> Mapping[str, Function]: ...
+
+    def _topic(self, name: str) -> Topic: ...
+
+    def read(self, name: str, *, as_of: int | None = None) -> pa.Table:
+        """A view at a tick."""
+        ...
+
+
+def same_as_batch(pipeline: Judged, views: Collection[str] | None = None) -> None:
+    """Compare views, all of them unless some are named, with Spark's answer at the cut of the last tick.
+
+    AssertionError with the views that differ, their SQL, and rows that are missing or too many. Columns of floats
+    are compared within 1e-9, since sums of them depend on the order; all else exactly. Whatever Spark or `read`
+    raises comes through. Runs Spark in this process if it does not run yet.
+    """
+    tick = pipeline._store.last_tick()
+    if tick is None:
+        raise HeadwaterError("there is nothing to compare before the first tick", hint="call tick() first")
+    declared = pipeline._store.declarations()
+    names = _views(declared, views)
+    batch = _batch(pipeline, declared, names, Cut.from_dict(tick.cut))
+    wrong = []
+    for name in names:
+        found = difference(batch[name], pipeline.read(name, as_of=tick.number))
+        if found:
+            heading = f"view {name} at tick {tick.number} is not what Spark returns for"
+            wrong.append(f"{heading}\n{_sql(declared, name)}\n{found}")
+    if wrong:
+        raise AssertionError("\n\n".join(wrong))
+
+
+def _views(declared: Mapping[str, Declaration], views: Collection[str] | None) -> list[str]:
+    known = [name for name, declaration in declared.items() if declaration.kind == "view"]
+    wanted = known if views is None else [name.lower() for name in views]
+    strangers = [name for name in wanted if name not in known]
+    if strangers:
+        msg = f"there is no view called {strangers[0]!r}"
+        raise HeadwaterError(msg, hint=f"declared are: {', '.join(known) or 'none yet'}")
+    return wanted
+
+
+def _sql(declared: Mapping[str, Declaration], name: str) -> str:
+    return str(declared[name].spec["sql"])
+
+
+def _batch(
+    pipeline: Judged, declared: Mapping[str, Declaration], names: Sequence[str], cut: Cut
+) -> dict[str, pa.Table]:
+    """Spark's answers. All needed relations become temporary views of a session that nobody else uses."""
+    graph = _graph(declared, names)
+    order = list(TopologicalSorter(graph).static_order())
+    relations = {name: _relation(pipeline, name, cut) for name in order if name not in graph}
+    session = _session(pipeline, sum(table.num_rows for table in relations.values()))
+    frames: dict[str, DataFrame] = {}
+    for name in order:
+        frame = session.sql(_sql(declared, name)) if name in graph else _frame(session, relations[name])
+        frame.createOrReplaceTempView(name)
+        frames[name] = frame
+    with ThreadPoolExecutor(_THREADS) as threads:
+        answers = list(threads.map(lambda name: frames[name].toArrow(), names))
+    return dict(zip(names, answers, strict=True))
+
+
+def _graph(declared: Mapping[str, Declaration], names: Sequence[str]) -> dict[str, list[str]]:
+    """Every view that is needed, with what it reads."""
+    graph: dict[str, list[str]] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        graph[name] = _read_by(declared, name)
+        views = [each for each in graph[name] if each in declared and declared[each].kind == "view"]
+        waiting += [each for each in views if each not in graph]
+    return graph
+
+
+def _read_by(declared: Mapping[str, Declaration], name: str) -> list[str]:
+    """What a view may read: all that was declared before it and occurs as a word in its SQL, perhaps as a column."""
+    words = set(_WORD.findall(_sql(declared, name).lower()))
+    before = [each for each, declaration in declared.items() if declaration.number < declared[name].number]
+    logs = [f"{each}{_LOG}" for each in before if declared[each].kind != "view"]
+    return [each for each in (*before, *logs) if each in words]
+
+
+def _relation(pipeline: Judged, name: str, cut: Cut) -> pa.Table:
+    if name.endswith(_LOG):
+        return recorded(pipeline._topic(name.removesuffix(_LOG)), cut)
+    return content(pipeline._topic(name), cut)
+
+
+def _session(pipeline: Judged, rows: int) -> SparkSession:
+    session = start("oracle", timezone=pipeline.timezone, settings=_QUICK if rows < _FEW_ROWS else None)
+    for udf in pipeline._udfs.values():
+        if udf.kind == "scalar":
+            session.udf.register(udf.name, udf.function, udf.returns)
+        else:
+            session.udf.register(udf.name, _over_pandas(udf))
+    return session
+
+
+def _over_pandas(udf: Function) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # Spark would rather read the type hints, which a lambda has not
+        kind = PandasUDFType.SCALAR if udf.kind == "pandas" else PandasUDFType.GROUPED_AGG
+        return pandas_udf(udf.function, udf.returns, kind)
+
+
+def _frame(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Without the schema Spark would take a timestamp without a zone for an instant."""
+    return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))

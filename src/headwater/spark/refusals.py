@@ -1,0 +1,140 @@
+"""What cannot be maintained, told with its place in the SQL, the reason and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.errors import ViewRefused
+from headwater.spark.catalyst import Catalyst, Java
+
+_CLOCKS = {
+    "CurrentTimestamp",
+    "Now",
+    "CurrentDate",
+    "LocalTimestamp",
+    "CurrentTime",
+    "CurrentUser",
+    "CurrentDatabase",
+    "CurrentCatalog",
+}
+_SUBQUERIES = {"ScalarSubquery", "Exists", "InSubquery", "ListQuery", "LateralSubquery"}
+_OPERATORS = {
+    "GlobalLimit": (
+        "LIMIT is not maintained yet",
+        "leave LIMIT out, and take the first rows when you read the view",
+    ),
+    "LocalLimit": (
+        "LIMIT is not maintained yet",
+        "leave LIMIT out, and take the first rows when you read the view",
+    ),
+    "Offset": ("OFFSET is not maintained yet", "leave OFFSET out, and skip rows when you read the view"),
+    "Window": ("window functions are not maintained yet", "group with GROUP BY, or compute them when you read"),
+    "Expand": (
+        "GROUPING SETS, ROLLUP and CUBE are not maintained yet",
+        "write one GROUP BY per grouping and join them with UNION ALL",
+    ),
+    "Intersect": ("INTERSECT is not maintained yet", "write an inner join of two SELECT DISTINCT"),
+    "Except": ("EXCEPT is not maintained yet", "compare the two when you read them"),
+    "Sample": ("a sample is another one each time", "filter by a hash of a key: WHERE pmod(xxhash64(id), 10) = 0"),
+    "Pivot": ("PIVOT is not maintained yet", "write one aggregate with FILTER per column"),
+    "LateralJoin": ("lateral subqueries are not maintained yet", "write them as joins"),
+}
+_JOINS = {
+    "LEFT OUTER": "outer joins are not maintained yet",
+    "RIGHT OUTER": "outer joins are not maintained yet",
+    "FULL OUTER": "outer joins are not maintained yet",
+    "LEFT SEMI": "semi joins (IN, EXISTS) are not maintained yet",
+    "LEFT ANTI": "anti joins (NOT IN, NOT EXISTS) are not maintained yet",
+}
+_SUSPECT = _CLOCKS | _SUBQUERIES | set(_OPERATORS) | {"Join", "WindowExpression", "AggregateExpression"}
+"""Without any of these there is nothing to refuse, and no need to look at every expression."""
+
+
+class Refusals:
+    """Refuses on behalf of one view."""
+
+    def __init__(self, catalyst: Catalyst, view: str) -> None:
+        self._catalyst = catalyst
+        self._view = view
+
+    def check(self, analysed: Java) -> None:
+        """Refuse what can be told from the resolved query, before Spark rewrites it."""
+        kinds = self._catalyst.kinds(analysed)
+        if analysed.deterministic() and not kinds & _SUSPECT:
+            return
+        for plan in self._plans(analysed):
+            kind = plan.nodeName()
+            if kind in _OPERATORS:
+                raise self.operator(plan)
+            if kind == "Join" and plan.joinType().sql() in _JOINS:
+                raise self.join(plan)
+            for expression in self._catalyst.items(plan.expressions()):
+                self._check_expression(expression)
+
+    def _plans(self, plan: Java) -> Iterator[Java]:
+        yield plan
+        for child in self._catalyst.items(plan.innerChildren()) if plan.nodeName() == "WithCTE" else []:
+            if self._catalyst.is_a(child, "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"):
+                yield from self._plans(child)
+        for child in self._catalyst.children(plan):
+            yield from self._plans(child)
+
+    def _check_expression(self, whole: Java) -> None:
+        for part in self._catalyst.walk(whole):
+            kind = part.nodeName()
+            if kind in _SUBQUERIES:
+                raise self._refused(part, "subqueries in expressions are not maintained yet", "write it as a join")
+            if kind in _CLOCKS:
+                reason = f"{part.prettyName()}() changes without any input"
+                raise self._refused(part, reason, "store the time in a column when you append")
+            if kind == "WindowExpression":
+                raise self._refused(part, *_OPERATORS["Window"])
+            if kind == "AggregateExpression" and part.isDistinct():
+                hint = "aggregate over a subquery: SELECT count(*) FROM (SELECT DISTINCT …)"
+                raise self._refused(part, "aggregates with DISTINCT are not maintained yet", hint)
+            if not part.deterministic() and all(child.deterministic() for child in self._catalyst.children(part)):
+                reason = f"{part.prettyName()} gives another answer each time"
+                raise self._refused(part, reason, "compute it when you append, and store it in a column")
+
+    def operator(self, plan: Java) -> ViewRefused:
+        """An operator that is not maintained."""
+        default = (f"{plan.nodeName()} is not maintained yet", "compute it when you read the view")
+        return self._refused(plan, *_OPERATORS.get(plan.nodeName(), default))
+
+    def join(self, plan: Java) -> ViewRefused:
+        """A join that is not an inner one by equal keys."""
+        kind = plan.joinType().sql()
+        if kind in _JOINS:
+            return self._refused(plan, _JOINS[kind], "write an inner JOIN … ON a.x = b.y")
+        what = "a join needs at least one equality between the two sides"
+        return self._refused(plan, what, "add a condition like a.x = b.y to ON")
+
+    def key(self, expression: Java) -> None:
+        """Refuse keys that are equal without having the same bytes."""
+        kind = expression.dataType().sql()
+        if "COLLATE" in kind and "COLLATE UTF8_BINARY" not in kind:
+            hint = "normalise it, as with lower(x), and drop the collation: x COLLATE UTF8_BINARY"
+            raise self._refused(expression, f"{kind} cannot be a key of a join or a group", hint)
+
+    def aggregate(self, expression: Java, what: str, hint: str) -> ViewRefused:
+        """An aggregate that is not maintained over such an input."""
+        return self._refused(expression, what, hint)
+
+    def _refused(self, thing: Java, what: str, hint: str) -> ViewRefused:
+        return ViewRefused(what, position=self._position(thing), where=self._place(thing), hint=hint)
+
+    def _place(self, thing: Java) -> str:
+        position = self._position(thing)
+        return self._view if position is None else f"{self._view}, line {position[0]}, column {position[1]}"
+
+    def _position(self, thing: Java) -> tuple[int, int] | None:
+        """Line and column, both from 1, of an operator or an expression or the first of its parts that has one."""
+        origin = thing.origin()
+        line, column = self._catalyst.option(origin.line()), self._catalyst.option(origin.startPosition())
+        if line is not None and column is not None:
+            return int(line), int(column) + 1
+        for child in self._catalyst.children(thing):
+            found = self._position(child)
+            if found is not None:
+                return found
+        return None

@@ -1,0 +1,1 @@
+"""The tick: one step of a pipeline's clock."""

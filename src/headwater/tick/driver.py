@@ -1,0 +1,233 @@
+"""The driver: cuts the log, computes every view, commits all of it at one instant."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from headwater import crashpoint
+from headwater.clock import Clock
+from headwater.errors import HeadwaterError
+from headwater.files import Files, disk_errors_told
+from headwater.log import Cut, Log
+from headwater.read.relation import Relation
+from headwater.spark.engine import Engine
+from headwater.state.manifest import Manifest
+from headwater.state.pins import Pins
+from headwater.store import Lease, Store, TickRecord
+from headwater.tick.computation import Computation
+from headwater.tick.report import Tick
+from headwater.tick.state import TickState
+from headwater.tick.sweep import expire, sweep
+from headwater.views.plan import Plan
+
+SMALL_ROWS = 20_000
+"""A view whose inputs changed by no more rows is computed in this process."""
+_THREADS = 4
+_SWEEP_EVERY = 10
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the store has declared: topics and views, the views in an order in which each follows its inputs."""
+
+    relations: Mapping[str, Relation]
+    views: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many versions are kept, and for how long one a minute."""
+
+    ticks: int
+    seconds: float
+
+
+class Driver:
+    """Ticks one pipeline, for whoever holds its lease. One thread at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: Log,
+        folder: str,
+        lease: Lease,
+        clock: Clock,
+        engine: Engine,
+        declared: Callable[[], Declared],
+        retention: Retention,
+        *,
+        max_rows: int,
+        files: Files | None = None,
+    ) -> None:
+        self.small_rows = SMALL_ROWS
+        self._store = store
+        self._log = log
+        self._folder = os.path.join(folder, "state")
+        self._scratch = os.path.join(folder, "scratch")
+        self._lease = lease
+        self._clock = clock
+        self.engine = engine
+        self._declared = declared
+        self._retention = retention
+        self._max_rows = max_rows
+        self._files = files or Files()
+        self._pins = Pins(folder)
+        self._plans: dict[int, Plan] = {}
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tick")
+        self._checked = 0
+        self._counted = (0, 0)
+        self._busy = threading.Lock()
+
+    @disk_errors_told()
+    def tick(self) -> Tick | None:
+        """Take what is new into every view; None if there is nothing new and nothing to fill."""
+        with self._busy:
+            started = time.perf_counter()
+            self._counted = (self.engine.queries, self.engine.stages.jobs)
+            epoch = self._lease.acquire()
+            last = self._store.last_tick()
+            declared = self._declared()
+            before = self._state_before(epoch, last)
+            after = Cut.from_dict(last.cut) if last else Cut()
+            topics = [name for name, relation in declared.relations.items() if relation.kind in {"stream", "table"}]
+            cut = self._log.cut(topics, after=after, target=self._max_rows)
+            rebuilding = before is None
+            unfilled = [n for n, r in declared.relations.items() if r.kind == "view" and self._is_new(r, before)]
+            if not cut.rows and not unfilled and not (rebuilding and last is not None):
+                return None
+            number = last.number + 1 if last else 1
+            state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
+            computation = Computation(
+                declared.relations,
+                self._log,
+                state,
+                Cut() if rebuilding else after,
+                cut,
+                engine=self.engine,
+                scratch=os.path.join(self._scratch, state.name),
+                small_rows=self.small_rows,
+            )
+            self._files.make_folder(os.path.join(self._scratch, state.name))
+            try:
+                self._compute(computation, declared, unfilled)
+                record = self._written(computation, state, number, cut, started)
+                self._store.commit(record, epoch=epoch)
+            except BaseException:
+                state.abandon()
+                raise
+            finally:
+                shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
+            crashpoint.reach("tick.committed")
+            self._keep_house(epoch, number, forced=rebuilding and last is not None)
+            return Tick.of(record)
+
+    def _state_before(self, epoch: int, last: TickRecord | None) -> Mapping[str, Mapping[str, object]] | None:
+        """The arrangements of the last tick; None if files of them are gone and all must be built again."""
+        if last is None:
+            self._files.make_folder(self._folder)
+            return {}
+        found = self._store.arrangements(last.number)
+        if self._checked != epoch:
+            used = {run.file for detail in found.values() for run in Manifest.from_dict(detail).runs}
+            self._files.make_folder(self._folder)
+            there = set(self._files.list(self._folder))
+            if used - there:
+                self._check_rebuildable()
+                return None
+            sweep(self._store, self._files, self._folder, epoch, last.number)
+            shutil.rmtree(self._scratch, ignore_errors=True)  # of those who drove before
+            self._checked = epoch
+        return found
+
+    def _check_rebuildable(self) -> None:
+        """The log must still have everything from its beginning."""
+        gone = []
+        for name, relation in self._declared().relations.items():
+            if relation.kind in {"stream", "table"} and relation.topic is not None:
+                for partition in range(relation.topic.partitions):
+                    start = self._log.start(name, partition)
+                    if start:
+                        gone.append(f"{name}, partition {partition}, offsets 0 to {start - 1}")
+        if gone:
+            msg = (
+                f"files of the state are missing, and it cannot be built again: the log has lost {'; '.join(gone)}"
+            )
+            raise HeadwaterError(msg, where=self._folder, hint="restore the state folder from a backup")
+
+    def _is_new(self, relation: Relation, before: Mapping[str, object] | None) -> bool:
+        return before is None or relation.arrangement not in before
+
+    def _compute(self, computation: Computation, declared: Declared, unfilled: list[str]) -> None:
+        computation.tables()
+        crashpoint.reach("tick.tables")
+        jobs: dict[str, Future[None]] = {}
+        for name, sql in declared.views.items():
+            plan = self._plan(declared.relations[name], sql)
+            inputs = [jobs[each] for each in plan.relations if each in jobs]
+            jobs[name] = self._threads.submit(self._view, computation, name, plan, inputs, filling=name in unfilled)
+        failed = [error for job in jobs.values() if (error := job.exception()) is not None]
+        if failed:
+            raise failed[0]
+        crashpoint.reach("tick.computed")
+
+    def _view(
+        self, computation: Computation, name: str, plan: Plan, inputs: list[Future[None]], *, filling: bool
+    ) -> None:
+        for each in inputs:
+            each.result()
+        try:
+            computation.view(name, plan, filling=filling)
+        except HeadwaterError as error:
+            if error.where.startswith("view "):
+                raise
+            where = f"view {name}" + (f", in {error.where}" if error.where else "")
+            hint = error.hint or "correct the data or the view; nothing of this tick was committed"
+            raise type(error)(error.what, where=where, hint=hint) from error
+
+    def _plan(self, relation: Relation, sql: str) -> Plan:
+        if relation.number not in self._plans:
+            self._plans[relation.number] = self.engine.plan(relation.name, sql)[0]
+        return self._plans[relation.number]
+
+    def _written(
+        self, computation: Computation, state: TickState, number: int, cut: Cut, started: float
+    ) -> TickRecord:
+        state.merge()
+        crashpoint.reach("tick.written")
+        state.finish()
+        crashpoint.reach("tick.synced")
+        detail = {
+            "seconds": round(time.perf_counter() - started, 6),
+            "rows_in": cut.rows,
+            "rows_out": computation.rows_out,
+            "rows_read": computation.rows_read,
+            "paths": computation.paths,
+            "queries": self.engine.queries - self._counted[0],
+            "jobs": self.engine.stages.jobs - self._counted[1],
+            "rewritten": state.rewritten,
+        }
+        records = state.records(number, computation.changed)
+        return TickRecord(number, self._clock.now(), cut.as_dict(), records, detail)
+
+    def _keep_house(self, epoch: int, number: int, *, forced: bool) -> None:
+        if forced:
+            self._store.expire({number}, changes_after=number - 1, epoch=epoch)
+        elif number % _SWEEP_EVERY:
+            return
+        now = self._clock.now()
+        expire(self._store, self._pins, now, epoch, ticks=self._retention.ticks, seconds=self._retention.seconds)
+        crashpoint.reach("tick.expired")
+        if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between
+            sweep(self._store, self._files, self._folder, epoch, number)
+
+    def close(self) -> None:
+        """Stop the threads and Spark."""
+        self._threads.shutdown()
+        self.engine.close()

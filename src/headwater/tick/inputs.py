@@ -1,0 +1,94 @@
+"""What a view takes in: the change of a relation in this tick, or all of it when the view is being filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from headwater.change import WEIGHT
+from headwater.log import Cut, EmbeddedLog, Log
+from headwater.read.relation import Relation
+from headwater.state.arrangement import Arrangement
+from headwater.tick.pieces import Piece, arranged_pieces, recorded_pieces
+from headwater.tick.relations import arranged, arrangement_of, columns_of, stream_rows
+from headwater.tick.state import TickState
+
+
+class Input(Protocol):
+    """Rows with `_weight`, as one table or as pieces for workers."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are, or somewhat more."""
+        ...
+
+    def table(self) -> pa.Table:
+        """The columns of the relation and `_weight`."""
+        ...
+
+    def pieces(self) -> Sequence[Piece]:
+        """The same in pieces."""
+        ...
+
+
+class FromLog:
+    """Records of a stream, or of a topic's log, between two cuts."""
+
+    def __init__(self, relation: Relation, log: Log, after: Cut, until: Cut) -> None:
+        self._relation = relation
+        self._log = log
+        self._after = after
+        self._until = until
+
+    @property
+    def rows(self) -> int:
+        """The number of offsets between the cuts."""
+        topic = self._relation.topic
+        assert topic is not None
+        numbers = range(topic.partitions)
+        return sum(self._until.end(topic.name, n) - self._after.end(topic.name, n) for n in numbers)
+
+    def table(self) -> pa.Table:
+        """Each record as a row."""
+        return stream_rows(self._relation, self._log, self._after, self._until)
+
+    def pieces(self) -> Sequence[Piece]:
+        """The records by extents."""
+        topic, log = self._relation.topic, self._log
+        assert topic is not None
+        assert isinstance(log, EmbeddedLog)
+        extents = log.extents(topic.name, after=self._after, until=self._until)
+        return list(recorded_pieces(self._relation.kind, columns_of(self._relation), extents, self.rows))
+
+
+class FromState:
+    """Rows of a table or view: those that this tick added, or all of them."""
+
+    def __init__(
+        self, relation: Relation, state: TickState, table: pa.Table | None = None, *, whole: bool = False
+    ) -> None:
+        self._relation = relation
+        self._state = state
+        self._table = table
+        name, schema = arrangement_of(relation), arranged(relation)
+        runs = state.after(name, schema).runs if whole else state.added(name)
+        self._arrangement = Arrangement(state.folder, schema, runs)
+
+    @property
+    def rows(self) -> int:
+        """The rows of its runs."""
+        return self._arrangement.rows
+
+    def table(self) -> pa.Table:
+        """The rows, from memory if they are there."""
+        table = self._table
+        if table is None:
+            tables = list(self._arrangement.scan())
+            table = pa.concat_tables(tables) if tables else self._arrangement.schema.empty_table()
+        return table.select([*self._relation.columns.names, WEIGHT])
+
+    def pieces(self) -> Sequence[Piece]:
+        """The rows by ranges of hashes."""
+        return list(arranged_pieces(self._arrangement, self._state.folder))

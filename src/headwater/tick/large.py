@@ -1,0 +1,203 @@
+"""The large path: the same operators, over files, by Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.operators.accumulate import state_schema
+from headwater.operators.keys import hashed_schema
+from headwater.read.relation import Relation
+from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
+from headwater.tick.relations import arranged, arrangement_of
+from headwater.tick.state import TickState
+from headwater.tick.tasks import (
+    Input,
+    Operating,
+    Places,
+    RecordSpooling,
+    Report,
+    Spooling,
+    portable,
+    records_schema,
+    run_of,
+    shares,
+    spooled,
+)
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Source, Union
+
+
+class Stages(Protocol):
+    """Whoever runs functions on executors."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def each(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        """The function's result for every item."""
+        ...
+
+    def compute(
+        self,
+        computing: Any,
+        inputs: Callable[[Any], Iterator[pa.RecordBatch]],
+        results: Callable[[Any], Any],
+        items: list[Any],
+    ) -> list[Any]:
+        """Evaluate a fragment between loading rows and taking results."""
+        ...
+
+
+class Large:
+    """Computes one relation's change in one tick by stages of tasks."""
+
+    def __init__(
+        self,
+        name: str,
+        state: TickState,
+        stages: Stages,
+        places: Places,
+        pieces: Callable[[str], Sequence[Piece]],
+        *,
+        filling: bool,
+    ) -> None:
+        self._name = name
+        self._state = state
+        self._stages = stages
+        self._places = places
+        self._pieces = pieces
+        self._filling = filling
+        self.rows_read = 0
+
+    # -- whole relations
+
+    def view(self, relation: Relation, root: Node) -> None:
+        """Compute a view's change and add it to its rows."""
+        key = relation.key or tuple(relation.columns.names)
+        runs = self._spool(root, tuple(_named(root, relation, key)), drop_nulls=False)
+        schema = hashed_schema(root.schema)
+        self._operate(portable(relation), [(runs, schema)], [(self._name, arranged(relation))])
+
+    def table(self, relation: Relation, extents: Sequence[Any]) -> None:
+        """Take records into a table."""
+        spooling = RecordSpooling(self._places, portable(relation), tuple(extents))
+        reports = self._stages.each(spooling.share, shares(len(extents), 2 * self._stages.workers))
+        inputs = [(spooled(reports), records_schema(relation))]
+        self._operate(portable(relation), inputs, [(arrangement_of(relation), arranged(relation))])
+
+    # -- operators
+
+    def _run(self, node: Node) -> list[Piece]:
+        """The change of an operator, as pieces with its columns."""
+        if isinstance(node, Source):
+            names = tuple(each.name for each in node.output)
+            return [Renamed(piece, node.columns, names) for piece in self._pieces(node.relation)]
+        if isinstance(node, Constant):
+            return self._constant(node)
+        if isinstance(node, Fragment):
+            return self._spooled_pieces(self._spool(node, (), drop_nulls=False), node.schema)
+        if isinstance(node, Union):
+            names = tuple(each.name for each in node.output)
+            return [
+                Renamed(piece, tuple(each.name for each in child.output), names)
+                for child in node.inputs
+                for piece in self._run(child)
+            ]
+        if isinstance(node, Join):
+            return self._join(node)
+        assert isinstance(node, Aggregate)
+        return self._aggregate(node)
+
+    def _constant(self, node: Constant) -> list[Piece]:
+        rows = node.rows
+        if rows is None or not rows.num_rows or not self._filling:
+            return []
+        ones, zeros = (pa.array(np.full(rows.num_rows, value, np.int64)) for value in (1, 0))
+        table = rows.append_column(HASH, zeros).append_column(WEIGHT, ones)
+        return self._spooled_pieces((self._places.spool(table),), rows.schema)
+
+    def _spooled_pieces(self, runs: Sequence[Run], columns: pa.Schema) -> list[Piece]:
+        return [Spooled(self._places.scratch, hashed_schema(columns), run) for run in runs]
+
+    def _join(self, node: Join) -> list[Piece]:
+        inputs, states = [], []
+        for side, child, key in (("left", node.left, node.left_keys), ("right", node.right, node.right_keys)):
+            schema = hashed_schema(child.schema)
+            inputs.append((self._spool(child, key, drop_nulls=True), schema))
+            states.append((f"{self._name}/{node.name}.{side}", schema))
+        reports = self._operate(portable(node), inputs, states)
+        return self._spooled_pieces(_results(reports), node.schema)
+
+    def _aggregate(self, node: Aggregate) -> list[Piece]:
+        inputs = [(self._spool(node.child, node.keys, drop_nulls=False), hashed_schema(node.child.schema))]
+        states = [(f"{self._name}/{node.name}", state_schema(node))]
+        reports = self._operate(portable(node), inputs, states, whole=not node.keys)
+        return self._spooled_pieces(_results(reports), node.schema)
+
+    # -- stages
+
+    def _spool(self, node: Node, key: tuple[str, ...], *, drop_nulls: bool) -> tuple[Run, ...]:
+        """An operator's change as runs sorted by the hash of a key."""
+        fragment = node if isinstance(node, Fragment) else None
+        pieces = tuple(self._run(fragment.child if fragment is not None else node))
+        if not pieces:
+            return ()
+        shipped = portable(fragment) if fragment is not None else None
+        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls)
+        dealt = shares(len(pieces), max(2 * self._stages.workers, _needed(pieces)))
+        if fragment is None or fragment.computing is None:
+            return spooled(self._stages.each(spooling.share, dealt))
+        return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+
+    def _operate(
+        self,
+        node: Join | Aggregate | Relation,
+        inputs: Sequence[tuple[tuple[Run, ...], pa.Schema]],
+        states: Sequence[tuple[str, pa.Schema]],
+        *,
+        whole: bool = False,
+    ) -> list[Report]:
+        """Run a stateful operator over ranges of hashes, and add what it made to the state."""
+        held = [self._state.before(name, schema).runs for name, schema in states]
+        given = tuple(Input(schema, runs, old) for (runs, schema), old in zip(inputs, held, strict=True))
+        if not whole and not any(each.spooled for each in given):
+            return []
+        operating = Operating(self._places, given, node)
+        rows = sum(run.rows for each in given for run in each.spooled)
+        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(2 * self._stages.workers, rows // PIECE_ROWS))
+        reports: list[Report] = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
+        for number, (name, schema) in enumerate(states):
+            runs = [Run.from_dict(made) for report in reports if (made := report["state"][number]) is not None]
+            if runs:
+                self._state.add_runs(name, schema, runs)
+        self.rows_read += sum(report["read"] for report in reports)
+        return reports
+
+
+def _results(reports: Sequence[Report]) -> list[Run]:
+    return [run for report in reports if (run := run_of(report, "result")) is not None]
+
+
+def _named(root: Node, relation: Relation, key: Sequence[str]) -> Iterator[str]:
+    """The columns of a plan that become these columns of the view."""
+    places = {name: place for place, name in enumerate(relation.columns.names)}
+    for name in key:
+        yield root.output[places[name]].name
+
+
+def _needed(pieces: Sequence[Piece]) -> int:
+    return sum(piece.rows for piece in pieces) // PIECE_ROWS
+
+
+def _ranges(count: int) -> list[tuple[int, int]]:
+    """The space of hashes in about so many ranges of the same size."""
+    bits = max(1, (count - 1).bit_length())
+    step = 1 << (64 - bits)
+    return [(LOWEST + number * step, LOWEST + (number + 1) * step - 1) for number in range(1 << bits)]

@@ -1,0 +1,129 @@
+"""The small path: a view's change computed in this process, on tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import WEIGHT
+from headwater.operators.accumulate import accumulate, state_schema
+from headwater.operators.join import Side, join
+from headwater.operators.keys import hashed_schema, with_hash, without_nulls
+from headwater.state.consolidate import consolidate
+from headwater.tick.state import TickState
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Source, Union
+
+ROW = "_row"
+WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
+
+
+class Evaluator(Protocol):
+    """Whoever evaluates expressions."""
+
+    def evaluate(self, computing: object, table: pa.Table) -> pa.Table:
+        """The computed columns and `_row`, for a table of the inputs and `_row`."""
+        ...
+
+
+class Small:
+    """Computes one view's change in one tick.
+
+    `change` gives the change of a relation, with the names of its columns and `_weight`; on the tick that fills the
+    view that is all of its rows.
+    """
+
+    def __init__(
+        self,
+        view: str,
+        state: TickState,
+        evaluator: Evaluator,
+        change: Callable[[str], pa.Table],
+        *,
+        filling: bool,
+    ) -> None:
+        self._view = view
+        self._state = state
+        self._evaluator = evaluator
+        self._change = change
+        self._filling = filling
+        self.rows_read = 0
+
+    def run(self, node: Node) -> pa.Table:
+        """The change of an operator: its columns and `_weight`, not consolidated."""
+        if isinstance(node, Source):
+            return self._source(node)
+        if isinstance(node, Constant):
+            return self._constant(node)
+        if isinstance(node, Fragment):
+            return self.fragment(node, self.run(node.child))
+        if isinstance(node, Union):
+            return self._union(node)
+        if isinstance(node, Join):
+            return self._join(node)
+        if isinstance(node, Aggregate):
+            return self._aggregate(node)
+        raise TypeError(node)
+
+    def _source(self, node: Source) -> pa.Table:
+        table = self._change(node.relation)
+        names = [each.name for each in node.output]
+        return table.select([*node.columns, WEIGHT]).rename_columns([*names, WEIGHT])
+
+    def _constant(self, node: Constant) -> pa.Table:
+        rows = node.rows if node.rows is not None else node.schema.empty_table()
+        weights = pa.array(np.full(rows.num_rows, int(self._filling), np.int64))
+        table = rows.select([each.name for each in node.output]) if node.output else rows
+        return table.append_column(WEIGHT_FIELD, weights).slice(0, rows.num_rows if self._filling else 0)
+
+    def _union(self, node: Union) -> pa.Table:
+        names = [*(each.name for each in node.output), WEIGHT]
+        return pa.concat_tables([self.run(child).rename_columns(names) for child in node.inputs])
+
+    def fragment(self, node: Fragment, table: pa.Table) -> pa.Table:
+        """A stateless stretch over a change."""
+        return applied(node, table, self._evaluator.evaluate)
+
+    def _join(self, node: Join) -> pa.Table:
+        sides: list[Side] = []
+        for name, child, key in (("left", node.left, node.left_keys), ("right", node.right, node.right_keys)):
+            arrangement = f"{self._view}/{node.name}.{name}"
+            change = consolidate(with_hash(without_nulls(self.run(child), key), key))
+            sides.append(Side(change, self._state.before(arrangement, hashed_schema(child.schema)), key))
+            if change.num_rows:
+                self._state.add(arrangement, change)
+        result, read = join(sides[0], sides[1], node.schema)
+        self.rows_read += read
+        return result
+
+    def _aggregate(self, node: Aggregate) -> pa.Table:
+        arrangement = f"{self._view}/{node.name}"
+        change = with_hash(self.run(node.child), node.keys)
+        state, result, read = accumulate(node, change, self._state.before(arrangement, state_schema(node)))
+        self.rows_read += read
+        if state.num_rows:
+            self._state.add(arrangement, state)
+        return result
+
+
+def applied(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table]) -> pa.Table:
+    """A fragment over a table with `_weight`: computed columns by `evaluate`, the others passed on."""
+    table = without_nulls(table, node.present)
+    schema = node.schema.append(WEIGHT_FIELD)
+    if not table.num_rows:
+        return schema.empty_table()
+    columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
+    if node.computing is not None:
+        rows = pa.array(np.arange(table.num_rows))
+        made = evaluate(node.computing, table.select(list(node.inputs)).append_column(ROW, rows))
+        taken = made.column(ROW)
+        if not _all_rows(taken, table.num_rows):
+            columns = {name: column.take(taken) for name, column in columns.items()}
+        columns |= {name: made.column(name) for name in made.column_names if name != ROW}
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _all_rows(taken: pa.ChunkedArray, count: int) -> bool:
+    return len(taken) == count and bool(np.array_equal(taken.to_numpy(), np.arange(count)))

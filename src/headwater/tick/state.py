@@ -1,0 +1,121 @@
+"""The state of one tick while it is being computed: what was there before, and the runs that it adds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.files import Files
+from headwater.state.arrangement import Arrangement
+from headwater.state.manifest import Manifest
+from headwater.state.merge import merge
+from headwater.state.run import Run
+from headwater.state.run_file import RunFile
+from headwater.store import RunRecord
+
+_LEAST_MERGED = 16 << 20
+_MERGED_PER_CHANGED = 8
+
+
+class TickState:
+    """Arrangements as the last tick left them, and the additions of this one. Safe for threads.
+
+    All runs that this process makes go into one file; those that executors made are named by `add_runs`. Nothing
+    of it counts until the store has committed the records.
+    """
+
+    def __init__(self, files: Files, folder: str, name: str, before: Mapping[str, Mapping[str, Any]]) -> None:
+        self.folder = folder
+        self.name = name
+        self._files = files
+        self._before = before
+        self._file = RunFile(files, folder, f"{name}.runs")
+        self._others: set[str] = set()
+        self._runs: dict[str, list[Run]] = {}
+        self._added: dict[str, list[Run]] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        self._threads = threading.Lock()
+        self.rewritten = 0
+
+    def has(self, name: str) -> bool:
+        """Whether an arrangement was there before this tick."""
+        return name in self._before
+
+    def before(self, name: str, schema: pa.Schema) -> Arrangement:
+        """An arrangement as the last tick left it."""
+        detail = self._before.get(name)
+        return Arrangement(self.folder, schema, Manifest.from_dict(detail).runs if detail else ())
+
+    def after(self, name: str, schema: pa.Schema) -> Arrangement:
+        """An arrangement with what this tick has added so far."""
+        with self._threads:
+            runs = self._runs.get(name)
+        return self.before(name, schema) if runs is None else Arrangement(self.folder, schema, runs)
+
+    def added(self, name: str) -> tuple[Run, ...]:
+        """The runs that this tick has added to an arrangement so far."""
+        with self._threads:
+            return tuple(self._added.get(name, ()))
+
+    def touch(self, name: str, schema: pa.Schema) -> None:
+        """Note that an arrangement is there from now on, though nothing may be in it."""
+        with self._threads:
+            self._of(name, schema)
+
+    def add(self, name: str, change: pa.Table) -> None:
+        """Add a consolidated change to an arrangement."""
+        with self._threads:
+            runs = self._of(name, change.schema)
+            if change.num_rows:
+                run = self._file.add(change)
+                runs.append(run)
+                self._added.setdefault(name, []).append(run)
+
+    def add_runs(self, name: str, schema: pa.Schema, runs: Iterable[Run]) -> None:
+        """Add the runs that executors made for an arrangement."""
+        with self._threads:
+            made = list(runs)
+            self._of(name, schema).extend(made)
+            self._added.setdefault(name, []).extend(made)
+            self._others.update(run.file for run in made)
+
+    def _of(self, name: str, schema: pa.Schema) -> list[Run]:
+        if name not in self._runs:
+            detail = self._before.get(name)
+            self._runs[name] = list(Manifest.from_dict(detail).runs) if detail else []
+            self._schemas[name] = schema
+        return self._runs[name]
+
+    def merge(self) -> None:
+        """Merge runs of what was touched, a bounded amount: a multiple of what was added."""
+        for name, runs in self._runs.items():
+            added = sum(run.bytes for run in self._added.get(name, ()))
+            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
+            merged = merge(self.folder, self._schemas[name], runs, self._file, budget)
+            self._runs[name] = list(merged.runs)
+            self.rewritten += merged.rewritten_bytes
+
+    def finish(self) -> None:
+        """Return when everything that was added is on disk."""
+        self._file.finish()
+        self._files.sync_folder(self.folder)
+
+    def records(self, tick: int, changes: Iterable[str]) -> tuple[RunRecord, ...]:
+        """What the store keeps: the runs of each touched arrangement, and what was added to those in `changes`."""
+        made = [_record(name, tick, runs) for name, runs in self._runs.items()]
+        made += [_record(f"{name}/changes", tick, self._added[name]) for name in changes if self._added.get(name)]
+        return tuple(made)
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._file.abandon()
+        for other in self._others:
+            self._files.remove(os.path.join(self.folder, other))
+
+
+def _record(name: str, tick: int, runs: Iterable[Run]) -> RunRecord:
+    return RunRecord(f"{name}@{tick}", name, Manifest(tuple(runs)).as_dict())

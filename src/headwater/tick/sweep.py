@@ -1,0 +1,38 @@
+"""Sweeping: files that no committed tick names, and ticks that are too old to be kept."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from headwater.files import Files
+from headwater.state.manifest import Manifest
+from headwater.state.pins import Pins
+from headwater.state.retention import retained
+from headwater.store import Store
+
+_NAME = re.compile(r"(\d+)-(\d+)-")
+
+
+def expire(store: Store, pins: Pins, now: int, epoch: int, *, ticks: int, seconds: float) -> None:
+    """Forget versions that are neither retained nor pinned by a reader."""
+    known = store.ticks()
+    keep = retained(known, now, ticks, seconds) | (pins.held() & {number for number, _ in known})
+    if len(keep) < len(known):
+        store.expire(keep, changes_after=min(keep), epoch=epoch)
+
+
+def sweep(store: Store, files: Files, folder: str, epoch: int, committed: int) -> list[str]:
+    """Remove files of lower epochs, and of this driver's own ticks, that no committed tick names.
+
+    Files of higher epochs are somebody else's: a driver that was replaced removes nothing of its successor's. So
+    that it removes nothing that its successor has come to need either, the caller checks the epoch just before.
+    """
+    used = {run.file for detail in store.files() for run in Manifest.from_dict(detail).runs}
+    removed = []
+    for name in files.list(folder):
+        made = _NAME.match(name)
+        if made and name not in used and (int(made[1]) < epoch or int(made[2]) <= committed):
+            files.remove(os.path.join(folder, name))
+            removed.append(name)
+    return removed

@@ -1,0 +1,271 @@
+"""What a worker does in the large path. Everything here is sent to workers and comes back as plain data.
+
+A change goes through two kinds of stages. *Spooling* loads pieces, hashes them by a key, and writes each worker's
+share as one run sorted by hash. *Operating* takes a range of hashes from all of those runs and does with it what
+the small path does with everything; its additions to the state go into a file of its own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.files import Files
+from headwater.log.extent import Extent, read
+from headwater.operators.accumulate import accumulate, state_schema
+from headwater.operators.join import Side, join
+from headwater.operators.keys import hashed_schema, with_hash, without_nulls
+from headwater.operators.table import record_schema
+from headwater.read.relation import Relation
+from headwater.state.arrangement import Arrangement
+from headwater.state.consolidate import consolidate
+from headwater.state.open_run import open_run
+from headwater.state.run import Run
+from headwater.state.run_file import RunFile
+from headwater.tick.output import view_change
+from headwater.tick.pieces import Piece
+from headwater.tick.relations import arranged, changed, columns_of, table_records
+from headwater.tick.small import ROW, applied
+from headwater.views.plan import Aggregate, Constant, Fragment, Join
+
+Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate)
+
+Report = dict[str, Any]
+_PIECE = 32
+ORDER = "_order"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where workers write: state that is to stay, and what only the next stage reads."""
+
+    state: str
+    scratch: str
+    name: str
+
+    def state_file(self) -> RunFile:
+        """A new file for runs of the state; its name tells the tick and the attempt."""
+        return RunFile(Files(), self.state, f"{self.name}-{uuid.uuid4().hex[:8]}.runs")
+
+    def spool(self, table: pa.Table) -> Run:
+        """Write a table, not empty, for the next stage."""
+        file = RunFile(Files(), self.scratch, f"{uuid.uuid4().hex}.spool")
+        run = file.add(table)
+        file.close()
+        return run
+
+
+# -- spooling
+
+
+@dataclass(frozen=True)
+class Spooling:
+    """How pieces become runs by a key: a fragment (if any) is applied, null keys are dropped if so asked."""
+
+    places: Places
+    pieces: tuple[Piece, ...]
+    fragment: Fragment | None
+    key: tuple[str, ...]
+    drop_nulls: bool
+
+    def share(self, numbers: Iterable[int]) -> Report:
+        """Spool some pieces that need no expressions evaluated."""
+        return self.finished([self._prepared(number) for number in numbers])
+
+    def _prepared(self, number: int) -> pa.Table:
+        table = self.pieces[number].load()
+        if self.fragment is None:
+            return table
+        return applied(self.fragment, table, _never)
+
+    def inputs(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """What the expressions of a fragment need of some pieces, with the place of each row."""
+        assert self.fragment is not None
+        for number in numbers:
+            table = without_nulls(self.pieces[number].load(), self.fragment.present)
+            places = pa.array((number << _PIECE) + np.arange(table.num_rows, dtype=np.int64))
+            wanted = table.select(list(self.fragment.inputs)).append_column(ROW, places)
+            yield from wanted.combine_chunks().to_batches(max_chunksize=65_536)
+
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Report:
+        """Spool what expressions gave, with the other columns taken from where the rows came from."""
+        assert self.fragment is not None
+        held: dict[int, pa.Table] = {}
+        made = []
+        for batch in batches:
+            places = batch.column(ROW).to_numpy()
+            for number in np.unique(places >> _PIECE).tolist():
+                if number not in held:
+                    held = {number: without_nulls(self.pieces[number].load(), self.fragment.present)}
+                made.append(self._joined(batch, places, number, held[number]))
+        return self.finished(made)
+
+    def _joined(self, batch: pa.RecordBatch, places: Any, number: int, table: pa.Table) -> pa.Table:
+        assert self.fragment is not None
+        mine = np.flatnonzero(places >> _PIECE == number)
+        rows = pa.array(places[mine] & ((1 << _PIECE) - 1))
+        computed = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine))
+        columns = {new: table.column(old).take(rows) for new, old in self.fragment.passed}
+        columns[WEIGHT] = table.column(WEIGHT).take(rows)
+        schema = self.fragment.schema.append(pa.field(WEIGHT, pa.int64()))
+        for name in schema.names:
+            if name not in columns:
+                column, wanted = computed.column(name), schema.field(name).type
+                columns[name] = column if column.type == wanted else column.cast(wanted)
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def finished(self, tables: list[pa.Table]) -> Report:
+        """Hash, consolidate, sort and write."""
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return {"run": None}
+        table = pa.concat_tables(tables)
+        if self.drop_nulls:
+            table = without_nulls(table, self.key)
+        settled = consolidate(with_hash(table, self.key))
+        return {"run": self.places.spool(settled).as_dict() if settled.num_rows else None}
+
+
+def _never(computing: object, table: pa.Table) -> pa.Table:
+    raise AssertionError(computing)
+
+
+@dataclass(frozen=True)
+class RecordSpooling:
+    """How records of a table become runs by its key, each with its place in the log."""
+
+    places: Places
+    relation: Relation
+    extents: tuple[Extent, ...]
+
+    def share(self, numbers: Iterable[int]) -> Report:
+        """Spool some extents."""
+        several = [records for number in numbers for records in read(self.extents[number])]
+        if not several:
+            return {"run": None}
+        table = table_records(self.relation, iter(several))
+        offsets = np.concatenate([np.arange(r.offset, r.end, dtype=np.int64) for r in several])
+        return {"run": self.places.spool(table.append_column(ORDER, pa.array(offsets))).as_dict()}
+
+
+# -- operating
+
+
+@dataclass(frozen=True)
+class Input:
+    """A spooled change, and the runs of its arrangement before the tick."""
+
+    schema: pa.Schema
+    spooled: tuple[Run, ...]
+    held: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operating:
+    """One stateful operator over ranges of hashes."""
+
+    places: Places
+    inputs: tuple[Input, ...]
+    node: Join | Aggregate | Relation
+
+    def range(self, low: int, high: int) -> Report:
+        """Operate on a range of hashes."""
+        operate = {Join: self._join, Aggregate: self._aggregate, Relation: self._relation}[type(self.node)]
+        states, result, read_rows = operate(low, high)
+        file = self.places.state_file()
+        runs = [file.add(state, low=low, high=high).as_dict() if state.num_rows else None for state in states]
+        file.finish()
+        made = None
+        if result is not None and result.num_rows:
+            made = self.places.spool(_unhashed(result)).as_dict()
+        return {"state": runs, "result": made, "read": read_rows}
+
+    def _change(self, number: int, low: int, high: int) -> pa.Table:
+        given = self.inputs[number]
+        tables = list(Arrangement(self.places.scratch, given.schema, given.spooled).scan(low, high))
+        return pa.concat_tables(tables) if tables else given.schema.empty_table()
+
+    def _held(self, number: int, schema: pa.Schema) -> Arrangement:
+        return Arrangement(self.places.state, schema, self.inputs[number].held)
+
+    def _join(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+        node = self.node
+        assert isinstance(node, Join)
+        changes = [self._change(number, low, high) for number in (0, 1)]
+        left = Side(changes[0], self._held(0, hashed_schema(node.left.schema)), node.left_keys)
+        right = Side(changes[1], self._held(1, hashed_schema(node.right.schema)), node.right_keys)
+        result, read_rows = join(left, right, node.schema)
+        return changes, result, read_rows
+
+    def _aggregate(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+        node = self.node
+        assert isinstance(node, Aggregate)
+        state, result, read_rows = accumulate(node, self._change(0, low, high), self._held(0, state_schema(node)))
+        return [state], result, read_rows
+
+    def _relation(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+        relation = self.node
+        assert isinstance(relation, Relation)
+        held = self._held(0, arranged(relation))
+        if relation.kind == "view":
+            return [view_change(relation, self._change(0, low, high).drop_columns([HASH]), held)], None, 0
+        return [changed(relation, self._records(low, high), held)], None, 0
+
+    def _records(self, low: int, high: int) -> pa.Table:
+        """The spooled records of a range, in the order of the log."""
+        assert isinstance(self.node, Relation)
+        parts = []
+        for run in self.inputs[0].spooled:
+            opened = open_run(self.places.scratch, run, self.inputs[0].schema)
+            parts.append(opened.slice(opened.below(low), opened.upto(high)))
+        table = pa.concat_tables(parts)
+        ordered = table.take(pa.array(np.argsort(table.column(ORDER).to_numpy(), kind="stable")))
+        return ordered.drop_columns([ORDER])
+
+
+def records_schema(relation: Relation) -> pa.Schema:
+    """The columns of spooled records of a table."""
+    return record_schema(columns_of(relation)).append(pa.field(ORDER, pa.int64()))
+
+
+def _unhashed(table: pa.Table) -> pa.Table:
+    """A result on its way to the next operator, which will hash it anew."""
+    zeros = pa.array(np.zeros(table.num_rows, np.int64))
+    place = table.schema.get_field_index(WEIGHT)
+    return table.add_column(place, pa.field(HASH, pa.int64()), zeros)
+
+
+def portable(thing: Portable) -> Portable:
+    """A relation or operator without what belongs to this process: handles, expressions, and what lies below."""
+    changes: dict[str, Any]
+    if isinstance(thing, Relation):
+        changes = {"topic": None}
+    elif isinstance(thing, Join):
+        changes = {"left": Constant(thing.left.output), "right": Constant(thing.right.output)}
+    else:
+        changes = {"child": Constant(thing.child.output)}
+    if isinstance(thing, Fragment):
+        changes["computing"] = None
+    return replace(thing, **changes)
+
+
+def shares(count: int, tasks: int) -> list[list[int]]:
+    """So many numbers dealt out to at most so many tasks."""
+    tasks = max(1, min(count, tasks))
+    return [list(range(start, count, tasks)) for start in range(tasks)]
+
+
+def run_of(report: Report, name: str) -> Run | None:
+    """The run that a worker reported."""
+    return Run.from_dict(report[name]) if report[name] is not None else None
+
+
+def spooled(reports: Sequence[Report]) -> tuple[Run, ...]:
+    """The runs that spooling made."""
+    return tuple(run for report in reports if (run := run_of(report, "run")) is not None)

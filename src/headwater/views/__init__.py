@@ -1,0 +1,1 @@
+"""Views: what a query becomes when it is maintained by change."""

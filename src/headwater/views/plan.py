@@ -1,0 +1,174 @@
+"""The plan of a view: a small tree of operators, pure data.
+
+Columns have names that are unique within a plan (`c17`), so that joins need no qualifiers. Expressions are not
+looked into here: a `Fragment` holds them as something that only the evaluator understands.
+
+    kind            operators              what a tick does with it
+    source          Source, Constant       takes the change of an input
+    linear          Fragment, Union        evaluates the change alone; weights are carried along
+    bilinear        Join                   looks up the other side's rows with the same keys
+    accumulating    Aggregate              adds the change to the touched groups' accumulators
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column within a plan; `shown` is what people call it, `atomic` whether it can be a key."""
+
+    name: str
+    type: pa.DataType
+    shown: str = ""
+    atomic: bool = True
+
+    @property
+    def arrow(self) -> pa.Field:
+        """The Arrow field."""
+        return pa.field(self.name, self.type)
+
+
+Fields = tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator. `output` are its columns."""
+
+    kind: ClassVar[str] = "linear"
+    output: Fields
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The operators that feed it."""
+        return ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return pa.schema([each.arrow for each in self.output])
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """A topic, the log of one, or another view; `columns` are the names that the relation has for `output`."""
+
+    kind: ClassVar[str] = "source"
+    relation: str = ""
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Constant(Node):
+    """Rows that the query itself holds: they appear once, when the view is filled."""
+
+    kind: ClassVar[str] = "source"
+    rows: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Fragment(Node):
+    """A stretch of filters, projections and generators.
+
+    Rows with a null in one of `present` are left out first. `computing` gets the columns `inputs` and gives new
+    ones, by row; the columns in `passed` (new name, old name) go by untouched. Without `computing` it only
+    selects columns.
+    """
+
+    child: Node = field(kw_only=True)
+    present: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    computing: Any = None
+    passed: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its input."""
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """All rows of all inputs; their columns go by position."""
+
+    inputs: tuple[Node, ...] = ()
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its inputs."""
+        return self.inputs
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """Pairs of rows with equal keys, none of them null."""
+
+    kind: ClassVar[str] = "bilinear"
+    left: Node = field(kw_only=True)
+    right: Node = field(kw_only=True)
+    left_keys: tuple[str, ...] = ()
+    right_keys: tuple[str, ...] = ()
+    name: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its two sides."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One aggregate: `function` over columns of the input, where the column `condition`, if given, is true."""
+
+    function: str
+    arguments: tuple[str, ...]
+    result: Field
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate(Node):
+    """One row per group; without keys one row always. Without calls it is DISTINCT."""
+
+    kind: ClassVar[str] = "accumulating"
+    child: Node = field(kw_only=True)
+    keys: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    name: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its input."""
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A view's plan: the tree, whose output columns are called `names`; whether rows never disappear."""
+
+    root: Node
+    names: tuple[str, ...]
+    appends_only: bool
+
+    def walk(self) -> Iterator[Node]:
+        """Every operator, inputs first."""
+        return walk(self.root)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations it reads, each once."""
+        return tuple(dict.fromkeys(node.relation for node in self.walk() if isinstance(node, Source)))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """An operator and all below it, inputs first."""
+    for child in node.children:
+        yield from walk(child)
+    yield node
