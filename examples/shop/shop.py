@@ -1,4 +1,8 @@
-"""The shop on its own: `python examples/shop/shop.py`, and in another shell `headwater tail orders -f`."""
+"""The shop on its own.
+
+`headwater run examples/shop/shop.py` keeps its views fresh. In another shell, `python examples/shop/shop.py` lets
+traffic happen, and `headwater query "FROM revenue"` looks at a view.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from random import Random
 
 import headwater as hw
 from headwater.clock import SystemClock
-from headwater.examples.shop import declare, traffic
+from headwater.examples.shop import VIEWS, declare, traffic
 
 shop = hw.Pipeline("shop")
 topics = declare(shop)
+for view in VIEWS:
+    view.declare(shop)
 
 if __name__ == "__main__":
     with shop:

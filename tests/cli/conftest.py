@@ -47,7 +47,7 @@ def shell(folder: Path) -> Headwater:
             cwd=folder,
             env=environment(**changes),
             capture_output=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         assert b"Traceback" not in done.stderr, done.stderr.decode()

@@ -44,6 +44,26 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+class Meddling:
+    """A store in which something happens just after the first question of a kind was answered."""
+
+    def __init__(self, store: Any, question: str, meddle: Callable[[], object]) -> None:
+        self._store, self._question, self._meddle = store, question, meddle
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._store, name)
+        if name != self._question:
+            return asked
+
+        def answer(*values: Any, **named: Any) -> Any:
+            result = asked(*values, **named)
+            self._question = ""
+            self._meddle()
+            return result
+
+        return answer
+
+
 class Hand:
     """Drives a pipeline by hand. `contents[name][tick]` is what a table or view holds at a tick."""
 
@@ -104,6 +124,12 @@ class Hand:
         for path in self.state.glob("*.runs"):
             if path.name not in used:
                 path.unlink()
+
+    def rewrite(self) -> None:
+        """Let the next tick write everything anew, so that no file of an earlier one is needed for it."""
+        self._runs.clear()
+        for history in self.contents.values():
+            history.clear()
 
     def _replayed(self, topic: Any) -> Rows:
         """A table's rows, from its log read from the beginning."""

@@ -12,8 +12,11 @@ import pytest
 
 import headwater as hw
 from headwater.lock import Lock
+from headwater.read.contents import Contents
+from headwater.read.relation import Relation
+from headwater.read.version import Version
 from headwater.state.pins import Pins
-from tests.read.hand import Hand, rows_of
+from tests.read.hand import Hand, Meddling, rows_of
 
 
 @pytest.fixture
@@ -24,26 +27,6 @@ def orders(pipeline: hw.Pipeline) -> hw.Table:
 @pytest.fixture
 def clicks(pipeline: hw.Pipeline) -> hw.Stream:
     return pipeline.stream("clicks", "url STRING NOT NULL, n INT", partitions=2, on_error="dead_letter")
-
-
-class Meddling:
-    """A store in which something happens just after the first question of a kind was answered."""
-
-    def __init__(self, store: Any, question: str, meddle: Callable[[], object]) -> None:
-        self._store, self._question, self._meddle = store, question, meddle
-
-    def __getattr__(self, name: str) -> Any:
-        asked = getattr(self._store, name)
-        if name != self._question:
-            return asked
-
-        def answer(*values: Any, **named: Any) -> Any:
-            result = asked(*values, **named)
-            self._question = ""
-            self._meddle()
-            return result
-
-        return answer
 
 
 # -- what is read
@@ -228,6 +211,24 @@ def test_a_manifest_that_was_forgotten_while_it_was_read_is_not_believed(hand: H
     assert expired.value.oldest == 3
 
 
+def test_a_version_swept_in_spite_of_its_pin_is_given_up_for_the_newest(
+    hand: Hand, orders: hw.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.upsert([{"id": 1, "name": "ada"}])
+    hand.tick()
+    as_it_is = Contents.rows
+
+    def swept_first(contents: Contents, relation: Relation, version: Version) -> pa.Table:
+        if version.number == 1:
+            hand.rewrite()
+            hand.keep(hand.tick())
+        return as_it_is(contents, relation, version)
+
+    monkeypatch.setattr(Contents, "rows", swept_first)
+    assert rows_of(hand.reader.read("orders")) == Counter([(1, "ada")])
+    assert hand.store.ticks()[0][0] == 2
+
+
 def test_the_version_is_pinned_while_it_is_read_and_no_longer(hand: Hand, orders: hw.Table) -> None:
     hand.tick()
     pins = Pins(str(hand.state))
@@ -260,9 +261,11 @@ def test_a_file_that_is_missing_though_its_version_is_kept_is_told(hand: Hand, o
 
 
 def test_a_read_waits_until_a_tick_has_the_position(hand: Hand, orders: hw.Table) -> None:
+    earlier = orders.upsert([{"id": 1, "name": "ada"}])
     hand.tick()
-    position = orders.upsert([{"id": 1, "name": "ada"}, {"id": 2, "name": "bob"}])
-    for after in (position, str(position)):
+    position = orders.upsert([{"id": 2, "name": "bob"}])
+    assert set(earlier.in_topic("orders")) != set(position.in_topic("orders"))
+    for after in (position, str(position), earlier | position):
         with pytest.raises(hw.NotReached) as timed_out:
             hand.reader.read("orders", after=after, timeout=0)
         assert timed_out.value.retry

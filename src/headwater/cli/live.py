@@ -1,24 +1,24 @@
-"""Topics as they grow: looking at them, and showing what was seen. Knows nothing of who appends."""
+"""A pipeline as it lives: looking at its topics, its ticks and its views. Knows nothing of who appends or ticks."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import sys
+import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from headwater.cli.tables import cells, numeric
 from headwater.cli.tail import Reached
-from headwater.cli.text import Columns, cell
 from headwater.schema.json import to_json
 
 if TYPE_CHECKING:
-    from headwater import Stream, Table
+    from headwater import Pipeline, Stream, Table, Tick
 
 _WINDOW = 2.0
+_TOP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,39 @@ class Sight:
     records: int
     per_second: float
     last: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSight:
+    """A view at one tick: how many rows, and the first of them by its column `cents`, as text."""
+
+    name: str
+    rows: int
+    columns: list[str]
+    numbers: list[str]
+    top: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TickSight:
+    """The last tick, and the median of those before it. The rate is of records in by the time that ticks took."""
+
+    number: int
+    rows_in: int
+    seconds: float
+    median: float
+    per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything at one moment. `status` says what is being waited for, if anything."""
+
+    seconds: float
+    topics: Sequence[Sight]
+    status: str = ""
+    tick: TickSight | None = None
+    views: Sequence[ViewSight] = field(default_factory=list)
 
 
 class Watch:
@@ -60,73 +93,35 @@ class Watch:
         return round((self._records - before) / (now - since), 1) if now > since else 0.0
 
 
-class Screen(Protocol):
-    """Something to show sights on, every `interval` seconds."""
+class ViewWatch:
+    """Looks at views, all at one tick; reads them again only when there was another one."""
 
-    interval: float
+    def __init__(self, pipeline: Pipeline, names: Sequence[str]) -> None:
+        self._pipeline = pipeline
+        self._names = names
+        self._filled: set[str] = set()
+        self._seen: tuple[Tick | None, list[ViewSight]] = (None, [])
 
-    def show(self, seconds: float, sights: Sequence[Sight]) -> None:
-        """Show how things stand after so many seconds."""
-        ...
+    def look(self, tick: Tick | None) -> list[ViewSight]:
+        """The views as this tick left them; those that no tick has filled are left out."""
+        if tick is not None and tick is not self._seen[0]:
+            self._filled |= set(tick.rows_out)
+            names = [name for name in self._names if name in self._filled]
+            self._seen = tick, [self._sight(name, tick.number) for name in names]
+        return self._seen[1]
 
-
-def choose_screen(*, as_json: bool) -> Screen:
-    """A table that is painted over where there is a terminal, else lines."""
-    if as_json:
-        return JsonLines()
-    return Painting() if sys.stdout.isatty() else PlainLines()
-
-
-class JsonLines:
-    """A document a second."""
-
-    interval = 1.0
-
-    def show(self, seconds: float, sights: Sequence[Sight]) -> None:
-        """One line."""
-        print(json.dumps({"seconds": round(seconds, 3), "topics": [asdict(s) for s in sights]}), flush=True)
+    def _sight(self, name: str, number: int) -> ViewSight:
+        rows = self._pipeline.read(name, as_of=number)
+        top = rows.sort_by([("cents", "descending")]).slice(0, _TOP)
+        return ViewSight(name, rows.num_rows, rows.column_names, sorted(numeric(rows)), cells(top))
 
 
-class PlainLines:
-    """A line a second, for a log file."""
-
-    interval = 1.0
-
-    def show(self, seconds: float, sights: Sequence[Sight]) -> None:
-        """One line."""
-        parts = [f"{sight.name} {sight.records:,} (+{sight.per_second:.0f}/s)" for sight in sights]
-        print(f"{seconds:5.1f} s  {'  '.join(parts)}", flush=True)
-
-
-class Painting:
-    """A table that is painted over in place, four times a second."""
-
-    interval = 0.25
-
-    def __init__(self) -> None:
-        self._height = 0
-
-    def show(self, seconds: float, sights: Sequence[Sight]) -> None:
-        """Go back to the first line of the last painting and paint over it."""
-        width = shutil.get_terminal_size().columns - 1
-        lines = [*_table(sights), "", f"{seconds:.1f} s, Ctrl-C ends it"]
-        back = f"\x1b[{self._height}F" if self._height else ""
-        self._height = len(lines)
-        print(back + "".join(f"{line[:width]}\x1b[K\n" for line in lines), end="", flush=True)
-
-
-def _table(sights: Sequence[Sight]) -> list[str]:
-    columns = Columns(["topic", "kind", "records", "rows/s", "last record"], right={"records", "rows/s"})
-    rows = [
-        [sight.name, sight.kind, f"{sight.records:,}", f"{sight.per_second:.0f}", _record(sight.last)]
-        for sight in sights
-    ]
-    lines = columns.lines(rows)
-    return [columns.heading(), *lines]
-
-
-def _record(last: Mapping[str, Any] | None) -> str:
-    if last is None:
-        return ""
-    values = (cell(value) for name, value in last.items() if not name.startswith("_") and value is not None)
-    return f"{last['_op']}: {', '.join(values)}"
+def tick_sight(ticks: Sequence[Tick]) -> TickSight | None:
+    """The last of some ticks, with what the others say about it."""
+    if not ticks:
+        return None
+    took = [tick.seconds for tick in ticks]
+    rate = sum(tick.rows_in for tick in ticks) / max(sum(took), 1e-6)
+    return TickSight(
+        ticks[-1].number, ticks[-1].rows_in, took[-1], round(statistics.median(took), 3), round(rate, 1)
+    )

@@ -23,18 +23,24 @@ DONE, FAILED, WRONG_USAGE, NOT_READY, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Command(NamedTuple):
-    """Where a command lives, and what it is for in a line."""
+    """Where a command lives, what it is for in a line, and whether it starts Spark, which may want pandas."""
 
     module: str
     summary: str
+    spark: bool = False
 
 
 COMMANDS = {
-    "demo": Command("headwater.cli.demo", "run a small shop and watch its topics live"),
+    "init": Command("headwater.cli.init", "write a first program, and say what to do with it"),
+    "run": Command("headwater.cli.run", "keep the views of a program fresh", spark=True),
+    "demo": Command("headwater.cli.demo", "run a small shop and watch its views live", spark=True),
     "doctor": Command("headwater.cli.doctor", "check this machine and the pipeline, and say what to do"),
     "topics": Command("headwater.cli.topics", "list the topics of a pipeline"),
     "produce": Command("headwater.cli.produce", "append JSON rows to a topic"),
     "tail": Command("headwater.cli.tail", "show a topic's log, row by row"),
+    "views": Command("headwater.cli.views", "list the views of a pipeline"),
+    "query": Command("headwater.cli.query", "ask views, tables and streams in SQL"),
+    "explain": Command("headwater.cli.explain", "show what a view does and keeps"),
 }
 
 
@@ -73,7 +79,7 @@ def _run(words: list[str], *, ours: bool) -> int:
     for name, command in COMMANDS.items():
         chosen = commands.add_parser(name, help=command.summary, description=command.summary.capitalize() + ".")
         if name == called:
-            if ours and "--spark" not in words:
+            if ours and not command.spark and "--spark" not in words:
                 leave_out_pandas()
             module = importlib.import_module(command.module)
             module.arguments(chosen)

@@ -68,8 +68,11 @@ class Changes:
             raise StopIteration
         try:
             return next(self._tables)
-        except BaseException:
+        except BaseException as error:
+            was_closed = self._closed.is_set()
             self.close()
+            if was_closed and isinstance(error, Exception):  # by another thread, which took the pin away
+                raise StopIteration from None
             raise
 
     def close(self) -> None:

@@ -62,17 +62,16 @@ class Versions:
         return [number for number, _ in self._store.ticks()]
 
     def at(self, number: int) -> Version | None:
-        """The version of a tick; None if it is not kept."""
+        """The version of a tick, to be believed if the tick is still kept afterwards; None if it is not now."""
         if number == 0:
             return Version()
         known = self._known.get(number)
         if known is not None:
             return known
         tick = self._store.tick(number)
-        arrangements = self._store.arrangements(number)
-        if tick is None or number not in self.numbers():
+        if tick is None:
             return None
-        version = Version(number, Cut.from_dict(tick.cut), arrangements)
+        version = Version(number, Cut.from_dict(tick.cut), self._store.arrangements(number))
         with self._threads:
             self._known[number] = version
             while len(self._known) > _REMEMBERED:

@@ -2,5 +2,6 @@
 
 from headwater.examples.shop.declare import Shop, declare
 from headwater.examples.shop.traffic import Batch, traffic
+from headwater.examples.shop.views import VIEWS, ShopView
 
-__all__ = ["Batch", "Shop", "declare", "traffic"]
+__all__ = ["VIEWS", "Batch", "Shop", "ShopView", "declare", "traffic"]
