@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs mutants soak bench bench-log clean
+.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick clean
 
 setup: .venv/.installed
 
@@ -48,15 +48,21 @@ docs: .venv/.tested
 mutants: .venv/.tested
 	@$(BIN)/python -m tests.mutants.run
 
-# The long campaign: a thousand killed writers. SEED=n repeats one.
+# The long campaigns. SEED=n repeats one.
 soak: .venv/.tested
 	@$(BIN)/python -m tests.crash.kills --kills 1000 $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.crash.driver_kills --kills 200 $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.equivalence.run --cases 1500 $(if $(SEED),--seed $(SEED))
 
-bench: bench-log
+bench: bench-log bench-tick
 
 # The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.
 bench-log: .venv/.tested
 	@$(BIN)/python -m bench.log
+
+# Ticks small and large, over small and large tables.
+bench-tick: .venv/.tested
+	@$(BIN)/python -m bench.tick
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results

@@ -160,6 +160,17 @@ class StoreContract:
             store.expire({5}, changes_after=4, epoch=1)
         assert len(store.ticks()) == 5
 
+    def test_a_tick_that_is_committed_alone_replaces_all_before_it_at_once(self, store: Store) -> None:
+        self._ticks(store)
+        alone = TickRecord(6, 60, {}, (RunRecord("v2@6", "v2", {"tick": 6}),))
+        with pytest.raises(Fenced):
+            store.commit(alone, epoch=2, alone=True)
+        assert len(store.ticks()) == 5
+        store.commit(alone, epoch=1, alone=True)
+        assert store.ticks() == [(6, 60)]
+        assert store.files() == [{"tick": 6}]
+        assert store.last_tick() == alone
+
     def test_the_details_below_a_dropped_name_go_and_no_others(self, store: Store) -> None:
         self._ticks(store)
         store.commit(TickRecord(6, 60, {}, (RunRecord("v12@6", "v12", {}),)), epoch=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import threading
@@ -16,7 +17,7 @@ import pytest
 from headwater.change import HASH
 from headwater.errors import Unavailable
 from headwater.files import Files
-from headwater.state import HIGHEST, LOWEST, Arrangement, Run, RunFile, consolidate, gather
+from headwater.state import HIGHEST, LOWEST, Arrangement, Run, RunFile, consolidate, gather, open_run
 from headwater.state import arrangement as module
 from tests.state.changes import SCHEMA, Total, changes, hash_of, table, total
 
@@ -150,10 +151,15 @@ def test_removed_files_are_let_go_when_others_are_opened(tmp_path: Path) -> None
     assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 32
 
 
+def before_the_end(data: bytes) -> bytes:
+    return data[: data.rindex(b"\xff\xff\xff\xff\0\0\0\0")]
+
+
 DAMAGE = {
     "missing": lambda path: path.unlink(),
     "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:200]),
+    "cut behind the last batch": lambda path: path.write_bytes(before_the_end(path.read_bytes())),
     "zeros": lambda path: path.write_bytes(bytes(len(path.read_bytes()))),
     "noise": lambda path: path.write_bytes(b"\xa5" * len(path.read_bytes())),
     "no batches": lambda path: path.write_bytes(b"\xff\xff\xff\xff\0\0\0\0" + bytes(len(path.read_bytes()))),
@@ -170,6 +176,30 @@ def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path, damage: str) -> 
         assert caught.value.where == str(tmp_path / "1-1-1.runs")
         assert "`state`" in caught.value.hint
         assert "rebuilt from the log" in caught.value.hint
+
+
+def test_a_system_out_of_files_is_not_taken_for_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = written(tmp_path, table([(1, "a", None, 5, 1)]))
+
+    def no_more(path: str) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    monkeypatch.setattr(open_run, "_mapped", no_more)
+    with pytest.raises(Unavailable, match="Too many open files") as caught:
+        Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5]))
+    monkeypatch.undo()
+    assert caught.value.retry
+    assert "ulimit" in caught.value.hint
+    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == 1
+
+
+def test_a_forked_child_can_read_whatever_its_parent_was_doing(tmp_path: Path) -> None:
+    runs = written(tmp_path, table([(1, "a", None, 5, 1)]))
+    with open_run._cache._lock:
+        child = os.fork()
+        if not child:
+            os._exit(Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_a_run_of_other_columns_is_told(tmp_path: Path) -> None:

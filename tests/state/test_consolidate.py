@@ -110,6 +110,11 @@ def test_nested_floats_are_compared_by_bits_too(name: str) -> None:
     assert consolidate(sliced).column(WEIGHT).to_pylist() == [1, 2, 1, 1, 2]
 
 
+def test_a_null_in_a_list_is_not_a_struct_of_nulls() -> None:
+    kind = pa.list_(pa.struct([("f", pa.float64())]))
+    assert weights([[None], [{"f": None}], [None]], kind) == [2, 1]
+
+
 def test_the_order_of_a_maps_entries_does_not_matter() -> None:
     kind = pa.map_(pa.string(), pa.int64())
     assert weights([[("a", 1), ("b", 2)], [("b", 2), ("a", 1)], [("a", 2), ("b", 1)]], kind) == [2, 1]

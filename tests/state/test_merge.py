@@ -113,10 +113,19 @@ def test_rows_that_cancel_leave_no_run(tmp_path: Path) -> None:
     assert done == MergeResult((), 0)
 
 
+def test_what_cancelled_does_not_count_for_the_size_of_a_run(tmp_path: Path) -> None:
+    state, back = State(tmp_path), pa.array(np.full(90, -1))
+    for start in (0, 100):
+        state.tick(fresh(range(start, start + 100)), WITHOUT_LIMIT)
+        state.tick(fresh(range(start, start + 90)).set_column(4, SCHEMA.field(WEIGHT), back), WITHOUT_LIMIT)
+    assert [(run.rows, run.whole) for run in state.runs] == [(20, 20)]
+
+
 def test_a_merge_too_large_for_one_call_goes_on_piece_by_piece(tmp_path: Path) -> None:
     state = State(tmp_path)
     for number in range(4):
         state.tick(fresh(range(1000 * number, 1000 * number + 1000)), budget=0)
+    assert state.rewritten == 0
     size = sum(run.bytes for run in state.runs)
     content, seen = state.content(), []
     while state.deepest >= CROWD:

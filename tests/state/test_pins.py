@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from headwater.lock import Lock
 from headwater.state import Pins
+from headwater.state import pins as module
 
 CHILD = """
 import sys, time
@@ -30,8 +32,8 @@ def test_held_is_what_is_held(tmp_path: Path) -> None:
         assert pins.held() == {7, 9}
         second.move(12)
         assert pins.held() == {7, 9, 12}
-    assert pins.held() == set()
     assert os.listdir(tmp_path / "pins") == []
+    assert pins.held() == set()
 
 
 def test_closing_twice_and_moving_afterwards_do_nothing(tmp_path: Path) -> None:
@@ -108,6 +110,14 @@ def test_a_pin_that_does_not_say_its_tick_yet_is_not_counted_and_not_swept(tmp_p
     lock.close()
     assert pins.held() == set()
     assert os.listdir(tmp_path / "pins") == []
+
+
+def test_a_pin_read_while_it_is_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half, whole = f"{10:020d}{9:020d}".encode(), f"{10:020d}{10:020d}".encode()
+    reads = [half, half, whole]
+    monkeypatch.setattr(module, "open", lambda *_: io.BytesIO(reads.pop(0)), raising=False)
+    with Pins(str(tmp_path)).hold(9):
+        assert Pins(str(tmp_path)).held() == {10}
 
 
 def test_while_pins_move_something_is_always_held(tmp_path: Path) -> None:

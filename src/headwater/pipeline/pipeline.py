@@ -313,9 +313,10 @@ class Pipeline:
         """
         replaced = self._store.lease()
         self._lease.take_over()
-        for stored in self._store.declarations().values():
+        topics = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
+        for name in topics:
             with suppress(LogDamaged):  # a damaged topic has no lock that anyone needs
-                self._topic(stored.name)  # so that the log knows its locks
+                self._topic(name)  # so that the log knows its locks
         for what, lock in self._log.locks():
             if not _passes(lock) and not (self._lease.kill_if_holding(lock, replaced) and _passes(lock)):
                 holder = f"process {lock.holder()}"

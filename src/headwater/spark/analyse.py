@@ -8,26 +8,27 @@ maintained is refused with its position in the text.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from headwater.errors import SchemaError, ViewRefused
 from headwater.schema import Schema, parse
 from headwater.spark.calls import Calls
 from headwater.spark.catalyst import Catalyst, Java, label, number
-from headwater.spark.evaluate import rows_of
+from headwater.spark.evaluate import evaluation_failed, rows_of
 from headwater.spark.fields import field_of
 from headwater.spark.fragment import Chain, compile_fragment
+from headwater.spark.quiet import quiet
 from headwater.spark.refusals import Refusals
 from headwater.views.plan import Aggregate, Constant, Field, Fields, Fragment, Join, Node, Plan, Source, Union
 
+_LONGEST_RANGE = 1_000_000
 _PASSING = {"SubqueryAlias", "View", "ResolvedHint", "Sort", "RebalancePartitions", "RepartitionByExpression"}
 _LINEAR = {"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"}
 
@@ -54,6 +55,14 @@ class Analyser:
     def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
         """The plan of a query and the columns it gives; `ViewRefused` if it cannot be maintained."""
         self.catalyst.activate()
+        try:
+            with quiet():
+                return self._plan(name, sql)
+        except (Py4JJavaError, PySparkException) as error:  # as an expression of constants that has no value
+            what = evaluation_failed(error).what
+            raise ViewRefused(what, where=name, hint="Spark does not accept this query") from error
+
+    def _plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
         analysed = self._analysed(name, sql)
         refusals = Refusals(self.catalyst, name)
         refusals.check(analysed)
@@ -67,16 +76,15 @@ class Analyser:
         return Plan(root, schema.names, not builder.retracts(root)), schema
 
     def _analysed(self, name: str, sql: str) -> Java:
-        with _quiet():
-            while True:
-                try:
-                    parsed = self.catalyst.parse(sql)
-                    self._check_query(name, parsed)
-                    return self.catalyst.analyse(parsed)
-                except AnalysisException as error:
-                    missing = _missing_relation(error)
-                    if missing is None or not self._register(missing):
-                        raise _refused_by_spark(name, sql, error) from None
+        while True:
+            try:
+                parsed = self.catalyst.parse(sql)
+                self._check_query(name, parsed)
+                return self.catalyst.analyse(parsed)
+            except AnalysisException as error:
+                missing = _missing_relation(error)
+                if missing is None or not self._register(missing):
+                    raise _refused_by_spark(name, sql, error) from None
 
     def _check_query(self, name: str, parsed: Java) -> None:
         for kind in ("Command", "ParsedStatement"):
@@ -158,7 +166,7 @@ class _Builder:
             if relation.appends_only:
                 self._streams.add(relation.name)
             return Source(fields, relation.name, tuple(a.name() for a in attributes)), attributes, []
-        if kind in {"LocalRelation", "OneRowRelation"}:
+        if kind in {"LocalRelation", "OneRowRelation"} or self._is_short_range(plan):
             return self._constant(plan, attributes), attributes, []
         if kind == "Union":
             children = tuple(self.node(child) for child in self._catalyst.children(plan))
@@ -168,6 +176,10 @@ class _Builder:
         if kind == "Aggregate":
             return self._aggregate(plan)
         raise self._refusals.operator(plan)
+
+    def _is_short_range(self, plan: Java) -> bool:
+        """`range(…)`: rows that the query itself holds, if they are not too many."""
+        return plan.nodeName() == "Range" and int(plan.numElements().toString()) <= _LONGEST_RANGE
 
     def _fields(self, attributes: Sequence[Java]) -> Fields:
         return tuple(field_of(attribute) for attribute in attributes)
@@ -315,17 +327,6 @@ def _position(sql: str, error: AnalysisException) -> tuple[int, int] | None:
             return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
     found = re.search(r"line (\d+), pos (\d+)", str(error))
     return (int(found[1]), int(found[2]) + 1) if found else None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """PySpark logs every error of analysis; ours go to whoever declares the view."""
-    logger = logging.getLogger("SQLQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _hint(error: AnalysisException) -> str:

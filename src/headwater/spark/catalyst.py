@@ -14,6 +14,8 @@ Java = Any
 """An object that lives in the Java process."""
 
 
+_NUMBER = re.compile(r"#(\d+)")
+_JOIN_TYPE = re.compile(r'"joinType":\{"object":"[\w.]*?(\w+)\$"')
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
 
 
@@ -24,13 +26,31 @@ class Catalyst:
         self.spark = spark
         self.session: Java = spark._jsparkSession
         self.jvm = cast("Java", spark._jvm)
-        self._plans: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
+        plans: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+        expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
+        # Every step through a package is a call to Java: these are taken once.
+        self._array_list = self.jvm.java.util.ArrayList
+        self._to_sequence = self.jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self._local, self._project = plans.LocalRelation, plans.Project
+        self._filter, self._generate = plans.Filter, plans.Generate
+        self._alias, self._and = expressions.Alias, expressions.And
+        self._attribute = expressions.AttributeReference
+        self._new_number = expressions.NamedExpression.newExprId
+        self._evaluated = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation.apply
+        self._set_active = self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
 
     @cached_property
     def none(self) -> Java:
         """Scala's None."""
         return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def _nothing(self) -> Java:
+        return self.sequence([])
+
+    @cached_property
+    def _no_metadata(self) -> Java:
+        return self.jvm.org.apache.spark.sql.types.Metadata.empty()
 
     def items(self, sequence: Java) -> list[Java]:
         """A Scala sequence as a list."""
@@ -38,11 +58,11 @@ class Catalyst:
 
     def sequence(self, items: Iterable[Java]) -> Java:
         """A list as a Scala sequence."""
-        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(self.java_list(items))
+        return self._to_sequence(self.java_list(items))
 
     def java_list(self, items: Iterable[Java]) -> Java:
         """A list as one of Java's."""
-        made = self.jvm.java.util.ArrayList()
+        made = self._array_list()
         for item in items:
             made.add(item)
         return made
@@ -53,13 +73,15 @@ class Catalyst:
 
     def activate(self) -> None:
         """Make this session's settings those of the calling thread."""
-        self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+        self._set_active(self.session)
 
     # -- plans
 
     def kinds(self, plan: Java) -> set[str]:
-        """The names of all classes of operators and expressions in a plan."""
-        return set(_CLASS.findall(plan.toJSON()))
+        """The names of all classes of operators and expressions in a plan, and what is notable about some."""
+        text = plan.toJSON()
+        kinds = set(_CLASS.findall(text)) | set(_JOIN_TYPE.findall(text))
+        return kinds | {"distinct"} if '"isDistinct":true' in text else kinds
 
     def parse(self, sql: str) -> Java:
         """The text as an unresolved plan."""
@@ -84,7 +106,7 @@ class Catalyst:
 
     def generate(self, node: Java) -> Java:
         """The same generator, passing all of its input's columns along."""
-        return self._plans.Generate(
+        return self._generate(
             node.generator(),
             self.sequence([]),
             node.outer(),
@@ -95,19 +117,19 @@ class Catalyst:
 
     def local(self, attributes: Java, rows: Java | None = None) -> Java:
         """A relation of given rows (none: empty)."""
-        return self._plans.LocalRelation(attributes, rows or self.sequence([]), False, self.none)
+        return self._local(attributes, rows or self.sequence([]), False, self.none)
 
     def project(self, expressions: Iterable[Java], child: Java) -> Java:
         """A projection."""
-        return self._plans.Project(self.sequence(expressions), child)
+        return self._project(self.sequence(expressions), child)
 
     def filter(self, condition: Java, child: Java) -> Java:
         """A filter."""
-        return self._plans.Filter(condition, child)
+        return self._filter(condition, child)
 
     def evaluated(self, plan: Java) -> Java:
         """A projection or filter of local rows, evaluated here and now."""
-        return self.jvm.org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation.apply(plan)
+        return self._evaluated(plan)
 
     def with_child(self, plan: Java, child: Java) -> Java:
         """The same operator over another input."""
@@ -125,19 +147,18 @@ class Catalyst:
 
     def alias(self, expression: Java, name: str) -> Java:
         """The expression under a name, as a new attribute."""
-        number = self._expressions.NamedExpression.newExprId()
+        number = self._new_number()
         return self.alias_as(expression, name, number)
 
     def alias_as(self, expression: Java, name: str, number: Java) -> Java:
         """The expression under a name, as the attribute with that number."""
-        nothing = self.sequence([])
-        return self._expressions.Alias(expression, name, number, nothing, self.none, nothing)
+        return self._alias(expression, name, number, self._nothing, self.none, self._nothing)
 
     def conjunction(self, conditions: list[Java]) -> Java:
         """All conditions joined by AND."""
         joined = conditions[0]
         for condition in conditions[1:]:
-            joined = self._expressions.And(joined, condition)
+            joined = self._and(joined, condition)
         return joined
 
     def conjuncts(self, condition: Java) -> list[Java]:
@@ -148,9 +169,8 @@ class Catalyst:
 
     def attribute(self, name: str, kind: Java) -> Java:
         """A new attribute of a type."""
-        number = self._expressions.NamedExpression.newExprId()
-        metadata = self.jvm.org.apache.spark.sql.types.Metadata.empty()
-        return self._expressions.AttributeReference(name, kind, True, metadata, number, self.sequence([]))
+        number = self._new_number()
+        return self._attribute(name, kind, True, self._no_metadata, number, self._nothing)
 
     @cached_property
     def bigint(self) -> Java:
@@ -190,8 +210,8 @@ def module(package: Java, name: str) -> Java:
 
 
 def number(attribute: Java) -> int:
-    """What tells an attribute from all others."""
-    return int(attribute.exprId().id())
+    """What tells an attribute (or a named expression) from all others: the last number that Spark prints for it."""
+    return int(_NUMBER.findall(attribute.toString())[-1])
 
 
 def label(attribute: Java) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from headwater.schema import Schema
 from headwater.spark.analyse import Analyser, Relation
 from headwater.spark.evaluate import Evaluator
+from headwater.spark.numbering import numbered
 from headwater.spark.session import start
 from headwater.spark.stages import Stages
 from headwater.views.plan import Plan
@@ -43,7 +45,7 @@ class Udf(Protocol):
 
 
 class Engine:
-    """Plans views and evaluates their expressions. Planning is for one thread at a time, evaluating for many."""
+    """Plans views and evaluates their expressions. Safe for threads."""
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class Engine:
         self.stages = Stages(self.catalyst)
         self._udfs = udfs
         self._known: dict[str, Udf] = {}
+        self._planning = threading.Lock()
 
     @property
     def version(self) -> str:
@@ -75,11 +78,13 @@ class Engine:
 
     def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
         """The plan of a view and its columns; `ViewRefused` if it cannot be maintained."""
-        for udf in self._udfs.values():
-            if self._known.get(udf.name) is not udf:
-                register(self.spark, udf)
-                self._known[udf.name] = udf
-        return self._analyser.plan(name, sql)
+        with self._planning:
+            for udf in self._udfs.values():
+                if self._known.get(udf.name) is not udf:
+                    register(self.spark, udf)
+                    self._known[udf.name] = udf
+            plan, schema = self._analyser.plan(name, sql)
+        return numbered(plan), schema
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from headwater.errors import HeadwaterError
 from headwater.spark.catalyst import Catalyst, Java, module
 from headwater.spark.fragment import ROW, Computing
+from headwater.spark.quiet import quiet
 from headwater.views.plan import Fields
 
 _BATCH_ROWS = 100_000
@@ -31,7 +31,6 @@ class Evaluator:
     def __init__(self, catalyst: Catalyst, *, folder: str | None = None) -> None:
         self._catalyst = catalyst
         self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
-        self._schemas: dict[int, str] = {}
         self.queries = 0
 
     def evaluate(self, computing: Computing, table: pa.Table) -> pa.Table:
@@ -40,12 +39,13 @@ class Evaluator:
         catalyst.activate()
         self.queries += 1
         try:
-            plan = self._relation(computing, table)
-            for step in computing.steps:
-                plan = catalyst.with_child(step, plan)
-                if computing.plain:
-                    plan = catalyst.evaluated(plan)
-            return self._collected(plan, computing)
+            with quiet():
+                plan = self._relation(computing, table)
+                for step in computing.steps:
+                    plan = catalyst.with_child(step, plan)
+                    if computing.plain:
+                        plan = catalyst.evaluated(plan)
+                return self._collected(plan, computing)
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 
@@ -55,15 +55,12 @@ class Evaluator:
 
     def _rows(self, table: pa.Table, computing: Computing) -> Java:
         """An Arrow table as Spark's rows."""
-        schema = self._schemas.get(id(computing))
-        if schema is None:
-            schema = self._schemas[id(computing)] = from_arrow_schema(table.schema).json()
         path = self._temporary()
         with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
             stream.write_table(table, max_chunksize=_BATCH_ROWS)
         try:
             tools = self._catalyst.jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-            frame = tools.toDataFrame(tools.readArrowStreamFromFile(path), schema, self._catalyst.session)
+            frame = tools.toDataFrame(tools.readArrowStreamFromFile(path), computing.types, self._catalyst.session)
             return frame.queryExecution().analyzed().data()
         finally:
             os.unlink(path)

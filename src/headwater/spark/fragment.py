@@ -7,6 +7,7 @@ computed columns, with the row that each result came from.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 
 from headwater.spark.catalyst import Catalyst, Java, label, number
@@ -28,11 +29,13 @@ class Chain:
 class Computing:
     """What Spark does for a fragment: `steps`, the lowest first, over a relation of `attributes`.
 
-    The attributes are the fragment's inputs and the row number. `plain`: projections and filters only, which
-    Spark evaluates on the driver at once. `python`: user functions that need Python workers.
+    The attributes are the fragment's inputs and the row number; `types` describes them as Spark does.
+    `plain`: projections and filters only, which Spark evaluates on the driver at once. `python`: user functions
+    that need Python workers.
     """
 
     attributes: tuple[Java, ...]
+    types: str
     steps: tuple[Java, ...]
     inputs: Fields
     outputs: Fields
@@ -121,6 +124,7 @@ class _Compiler:
         kinds = {step.nodeName() for step in steps}
         return Computing(
             attributes=(*inputs, row),
+            types=_types([*inputs, row]),
             steps=tuple(reversed(steps)),
             inputs=tuple(self._field(attribute) for attribute in inputs),
             outputs=tuple(self._field(each.toAttribute()) for each in computed),
@@ -174,6 +178,19 @@ class _Compiler:
             passed=tuple(passed.items()),
             text=" · ".join(reversed(self._text)),
         )
+
+
+def _types(attributes: list[Java]) -> str:
+    """The attributes as Spark's description of a row, under our names."""
+    fields = [
+        {"name": _name(each), "type": json.loads(each.dataType().json()), "nullable": True, "metadata": {}}
+        for each in attributes
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _name(attribute: Java) -> str:
+    return ROW if attribute.name() == ROW else label(attribute)
 
 
 def _pruned(base: Node, needed: set[str]) -> Node:

@@ -133,7 +133,7 @@ def _graph(declared: Mapping[str, Declaration], names: Sequence[str]) -> dict[st
 
 
 def _read_by(declared: Mapping[str, Declaration], name: str) -> list[str]:
-    """What a view may read: all that was declared before it and occurs as a word in its SQL, perhaps as a column."""
+    """What a view may read: what was declared before it and is a word of its SQL, perhaps as a column."""
     words = set(_WORD.findall(_sql(declared, name).lower()))
     before = [each for each, declaration in declared.items() if declaration.number < declared[name].number]
     logs = [f"{each}{_LOG}" for each in before if declared[each].kind != "view"]

@@ -46,7 +46,12 @@ _JOINS = {
     "LEFT SEMI": "semi joins (IN, EXISTS) are not maintained yet",
     "LEFT ANTI": "anti joins (NOT IN, NOT EXISTS) are not maintained yet",
 }
-_SUSPECT = _CLOCKS | _SUBQUERIES | set(_OPERATORS) | {"Join", "WindowExpression", "AggregateExpression"}
+_SUSPECT = (
+    _CLOCKS
+    | _SUBQUERIES
+    | set(_OPERATORS)
+    | {"LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "WindowExpression", "distinct", "AesEncrypt"}
+)
 """Without any of these there is nothing to refuse, and no need to look at every expression."""
 
 
@@ -87,6 +92,9 @@ class Refusals:
             if kind in _CLOCKS:
                 reason = f"{part.prettyName()}() changes without any input"
                 raise self._refused(part, reason, "store the time in a column when you append")
+            if kind == "AesEncrypt":
+                hint = "encrypt it when you append, and store that in a column"
+                raise self._refused(part, "aes_encrypt gives another answer each time", hint)
             if kind == "WindowExpression":
                 raise self._refused(part, *_OPERATORS["Window"])
             if kind == "AggregateExpression" and part.isDistinct():
@@ -111,6 +119,9 @@ class Refusals:
 
     def key(self, expression: Java) -> None:
         """Refuse keys that are equal without having the same bytes."""
+        if expression.nodeName() == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
+            what = "session windows are not maintained yet"
+            raise self._refused(expression, what, "group by window(at, '5 minutes')")
         kind = expression.dataType().sql()
         if "COLLATE" in kind and "COLLATE UTF8_BINARY" not in kind:
             hint = "normalise it, as with lower(x), and drop the collation: x COLLATE UTF8_BINARY"

@@ -52,6 +52,7 @@ def start(
 def _sql_settings(timezone: str) -> dict[str, str]:
     return {
         "spark.sql.ansi.enabled": "true",
+        "spark.sql.timeType.enabled": "true",
         "spark.sql.session.timeZone": timezone,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }

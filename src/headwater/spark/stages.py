@@ -10,11 +10,12 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from headwater.spark.catalyst import Catalyst, Java
 from headwater.spark.evaluate import evaluation_failed
 from headwater.spark.fragment import ROW, Computing
+from headwater.spark.quiet import quiet
 
 Batches = Iterable[pa.RecordBatch]
 _RESULT = "result STRING"
@@ -52,17 +53,20 @@ class Stages:
         """Evaluate a fragment: `inputs` loads each item's rows, `results` takes what the expressions gave."""
         self._catalyst.activate()
 
+        schema = StructType.fromJson(json.loads(computing.types))
+        given = schema.names
+
         def load(batches: Batches) -> Iterator[pa.RecordBatch]:
             for number in _numbers(batches):
-                yield from inputs(items[number])
+                for batch in inputs(items[number]):
+                    yield pa.RecordBatch.from_arrays(batch.columns, given)
 
         names = [*(field.name for field in computing.outputs), ROW]
 
         def take(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield _report(results(pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches))
 
-        schema = pa.schema([*(field.arrow for field in computing.inputs), pa.field(ROW, pa.int64())])
-        loaded = self._tasks(len(items)).mapInArrow(load, from_arrow_schema(schema))
+        loaded = self._tasks(len(items)).mapInArrow(load, schema)
         plan = self._renamed(loaded, computing)
         for step in computing.steps:
             plan = self._catalyst.with_child(step, plan)
@@ -85,7 +89,8 @@ class Stages:
     def _collected(self, frame: DataFrame) -> list[Any]:
         self.jobs += 1
         try:
-            return [json.loads(row.result) for row in frame.collect()]
+            with quiet():
+                return [json.loads(row.result) for row in frame.collect()]
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 

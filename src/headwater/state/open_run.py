@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from headwater.change import HASH
 from headwater.errors import Unavailable
-from headwater.files import allow_many_files
+from headwater.files import allow_many_files, disk_errors_told
+from headwater.lock import forget_in_child
 from headwater.state.gather import Indices
 from headwater.state.run import Run
 
@@ -104,6 +105,11 @@ class _Cache:
         self._opened = 0
         self._runs: OrderedDict[tuple[Any, ...], OpenRun] = OrderedDict()
         self._maps: weakref.WeakValueDictionary[tuple[Any, ...], mmap.mmap] = weakref.WeakValueDictionary()
+        forget_in_child(self)
+
+    def after_fork(self) -> None:
+        """A thread that the child does not have may hold the lock."""
+        self._lock = threading.Lock()
 
     def get(self, path: str, offset: int, length: int) -> OpenRun:
         found = os.stat(path)  # another file may have come to have the same name
@@ -116,9 +122,6 @@ class _Cache:
             mapped = self._maps.get(file)
         if mapped is None:
             mapped = _mapped(path)
-        if offset + length > len(mapped):
-            msg = f"the file ends before byte {offset + length}"
-            raise pa.ArrowInvalid(msg)
         run = OpenRun(pa.py_buffer(mapped).slice(offset, length))
         with self._lock:
             self._maps[file] = mapped
@@ -155,6 +158,9 @@ def open_run(folder: str, run: Run, schema: pa.Schema) -> OpenRun:
         msg = "a file of the state is missing"
         raise Unavailable(msg, where=path, hint=_HINT) from error
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        if getattr(error, "errno", None) is not None:  # Arrow's own have none
+            with disk_errors_told():
+                raise
         msg = f"the run at byte {run.offset} cannot be read: {error}"
         raise Unavailable(msg, where=path, hint=_HINT) from error
     if opened.schema.names != schema.names or opened.schema.types != schema.types:

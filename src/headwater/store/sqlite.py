@@ -281,7 +281,7 @@ class SqliteStore:
             )
         return seen + 1
 
-    def commit(self, tick: TickRecord, *, epoch: int) -> None:
+    def commit(self, tick: TickRecord, *, epoch: int, alone: bool = False) -> None:
         """See `Store.commit`."""
         with self._write() as connection:
             self._check_epoch(epoch, f"tick {tick.number} is not committed")
@@ -289,6 +289,9 @@ class SqliteStore:
             if tick.number != last + 1:
                 msg = f"tick {tick.number} cannot follow tick {last}"
                 raise Fenced(msg, where=self.path)
+            if alone:
+                connection.execute("DELETE FROM ticks")
+                connection.execute("DELETE FROM runs")
             connection.execute(
                 "INSERT INTO ticks VALUES (?, ?, ?, ?, ?)",
                 (tick.number, epoch, tick.at, json.dumps(dict(tick.cut)), json.dumps(dict(tick.detail))),

@@ -67,8 +67,11 @@ class Store(Protocol):
         """Become the driver if the epoch is still `seen`, else `Fenced`; returns the new epoch."""
         ...
 
-    def commit(self, tick: TickRecord, *, epoch: int) -> None:
-        """Commit a tick; `Fenced` if the epoch is not the lease's or the tick is not the next one."""
+    def commit(self, tick: TickRecord, *, epoch: int, alone: bool = False) -> None:
+        """Commit a tick; `Fenced` if the epoch is not the lease's or the tick is not the next one.
+
+        With `alone` it replaces all that were before it, at the same instant: they and their details are forgotten.
+        """
         ...
 
     def last_tick(self) -> TickRecord | None:

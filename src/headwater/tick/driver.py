@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headwater import crashpoint
 from headwater.clock import Clock
-from headwater.errors import HeadwaterError
+from headwater.errors import Fenced, HeadwaterError, Unavailable
 from headwater.files import Files, disk_errors_told
 from headwater.log import Cut, Log
 from headwater.read.relation import Relation
@@ -24,7 +24,7 @@ from headwater.store import Lease, Store, TickRecord
 from headwater.tick.computation import Computation
 from headwater.tick.report import Tick
 from headwater.tick.state import TickState
-from headwater.tick.sweep import expire, sweep
+from headwater.tick.sweep import clear_scratch, expire, sweep
 from headwater.views.plan import Plan
 
 SMALL_ROWS = 20_000
@@ -78,7 +78,7 @@ class Driver:
         self._retention = retention
         self._max_rows = max_rows
         self._files = files or Files()
-        self._pins = Pins(folder)
+        self._pins = Pins(self._folder)
         self._plans: dict[int, Plan] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tick")
         self._checked = 0
@@ -95,9 +95,9 @@ class Driver:
             last = self._store.last_tick()
             declared = self._declared()
             before = self._state_before(epoch, last)
-            after = Cut.from_dict(last.cut) if last else Cut()
-            topics = [name for name, relation in declared.relations.items() if relation.kind in {"stream", "table"}]
-            cut = self._log.cut(topics, after=after, target=self._max_rows)
+            topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
+            after = _known_cut(last, topics)
+            cut = self._log.cut(list(topics), after=after, target=self._max_rows)
             rebuilding = before is None
             unfilled = [n for n, r in declared.relations.items() if r.kind == "view" and self._is_new(r, before)]
             if not cut.rows and not unfilled and not (rebuilding and last is not None):
@@ -118,15 +118,24 @@ class Driver:
             try:
                 self._compute(computation, declared, unfilled)
                 record = self._written(computation, state, number, cut, started)
-                self._store.commit(record, epoch=epoch)
-            except BaseException:
+            except BaseException as error:
                 state.abandon()
+                self._check_replaced(epoch, error)
                 raise
             finally:
                 shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
+            # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
+            self._store.commit(record, epoch=epoch, alone=rebuilding)
             crashpoint.reach("tick.committed")
             self._keep_house(epoch, number, forced=rebuilding and last is not None)
             return Tick.of(record)
+
+    def _check_replaced(self, epoch: int, error: BaseException) -> None:
+        """A driver that was replaced may miss files that its successor did not need any more."""
+        current = self._store.lease().epoch if isinstance(error, Unavailable) else epoch
+        if current != epoch:
+            msg = f"this driver's epoch {epoch} was replaced by {current}; nothing is committed"
+            raise Fenced(msg, where=self._folder, hint="stop this process, or take over again") from error
 
     def _state_before(self, epoch: int, last: TickRecord | None) -> Mapping[str, Mapping[str, object]] | None:
         """The arrangements of the last tick; None if files of them are gone and all must be built again."""
@@ -141,8 +150,8 @@ class Driver:
             if used - there:
                 self._check_rebuildable()
                 return None
-            sweep(self._store, self._files, self._folder, epoch, last.number)
-            shutil.rmtree(self._scratch, ignore_errors=True)  # of those who drove before
+            self._sweep(epoch, last.number)
+            clear_scratch(self._scratch, epoch)
             self._checked = epoch
         return found
 
@@ -167,9 +176,9 @@ class Driver:
     def _compute(self, computation: Computation, declared: Declared, unfilled: list[str]) -> None:
         computation.tables()
         crashpoint.reach("tick.tables")
+        plans = {name: self._plan(declared.relations[name], sql) for name, sql in declared.views.items()}
         jobs: dict[str, Future[None]] = {}
-        for name, sql in declared.views.items():
-            plan = self._plan(declared.relations[name], sql)
+        for name, plan in plans.items():
             inputs = [jobs[each] for each in plan.relations if each in jobs]
             jobs[name] = self._threads.submit(self._view, computation, name, plan, inputs, filling=name in unfilled)
         failed = [error for job in jobs.values() if (error := job.exception()) is not None]
@@ -187,9 +196,9 @@ class Driver:
         except HeadwaterError as error:
             if error.where.startswith("view "):
                 raise
-            where = f"view {name}" + (f", in {error.where}" if error.where else "")
-            hint = error.hint or "correct the data or the view; nothing of this tick was committed"
-            raise type(error)(error.what, where=where, hint=hint) from error
+            error.where = f"view {name}" + (f", in {error.where}" if error.where else "")
+            error.hint = error.hint or "correct the data or the view; nothing of this tick was committed"
+            raise
 
     def _plan(self, relation: Relation, sql: str) -> Plan:
         if relation.number not in self._plans:
@@ -212,22 +221,33 @@ class Driver:
             "queries": self.engine.queries - self._counted[0],
             "jobs": self.engine.stages.jobs - self._counted[1],
             "rewritten": state.rewritten,
+            "topics": computation.topics,
         }
         records = state.records(number, computation.changed)
         return TickRecord(number, self._clock.now(), cut.as_dict(), records, detail)
 
     def _keep_house(self, epoch: int, number: int, *, forced: bool) -> None:
-        if forced:
-            self._store.expire({number}, changes_after=number - 1, epoch=epoch)
-        elif number % _SWEEP_EVERY:
+        if number % _SWEEP_EVERY and not forced:
             return
         now = self._clock.now()
         expire(self._store, self._pins, now, epoch, ticks=self._retention.ticks, seconds=self._retention.seconds)
         crashpoint.reach("tick.expired")
+        self._sweep(epoch, number)
+
+    def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between
-            sweep(self._store, self._files, self._folder, epoch, number)
+            sweep(self._store, self._files, self._folder, epoch, committed)
 
     def close(self) -> None:
         """Stop the threads and Spark."""
         self._threads.shutdown()
         self.engine.close()
+
+
+def _known_cut(last: TickRecord | None, topics: Mapping[str, int]) -> Cut:
+    """The last cut, without topics that were dropped since, also if others have their names now."""
+    if last is None:
+        return Cut()
+    cut, known = Cut.from_dict(last.cut), last.detail["topics"]
+    ends = {place: end for place, end in cut.ends.items() if topics.get(place[0]) == known.get(place[0])}
+    return Cut(cut.sequence, ends, cut.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 
 from headwater.files import Files
 from headwater.state.manifest import Manifest
@@ -36,3 +37,11 @@ def sweep(store: Store, files: Files, folder: str, epoch: int, committed: int) -
             files.remove(os.path.join(folder, name))
             removed.append(name)
     return removed
+
+
+def clear_scratch(folder: str, epoch: int) -> None:
+    """Remove what those who drove before left behind, never what a successor of this driver works with."""
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        made = _NAME.match(name)
+        if made and int(made[1]) < epoch:
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

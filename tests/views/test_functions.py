@@ -1,0 +1,97 @@
+"""The documented example of every built-in function of Spark's, planned and evaluated by us, against Spark."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headwater.change import WEIGHT
+from headwater.errors import HeadwaterError, ViewRefused
+from headwater.spark.analyse import Analyser
+from headwater.spark.evaluate import Evaluator
+from headwater.state.arrangement import Arrangement
+from headwater.tick.small import Small
+
+NOT_TO_BE_COMPARED = re.compile(
+    r"aes_encrypt|current_|now\(|uuid|rand|shuffle|localtime|monotonically|input_file|version\(\)|collect_set"
+)
+"""Their answers differ from call to call, or their order is open."""
+
+
+class NoState:
+    """The state before the first tick."""
+
+    folder = ""
+
+    def before(self, name: str, schema: pa.Schema) -> Arrangement:
+        return Arrangement("", schema, ())
+
+    def add(self, name: str, change: pa.Table) -> None:
+        pass
+
+
+def examples(spark: SparkSession) -> list[str]:
+    tools = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils  # type: ignore[union-attr]
+    texts = [info.getExamples() or "" for info in tools.listBuiltinFunctionInfos()]
+    return [example for text in texts for example in re.findall(r"> (SELECT.*?);\n", text, re.DOTALL)]
+
+
+def by_spark(spark: SparkSession, sql: str) -> list[str] | None:
+    """Spark's own answer; None if it has none, or cannot give it as Arrow."""
+    try:
+        return rows(spark.sql(sql).toArrow())
+    except (PySparkException, pa.ArrowInvalid):
+        return None
+
+
+def rows(table: pa.Table) -> list[str]:
+    names = [str(place) for place in range(table.num_columns)]
+    return sorted(map(repr, table.rename_columns(names).to_pylist()))
+
+
+def by_us(analyser: Analyser, evaluator: Evaluator, sql: str) -> list[str]:
+    plan, _ = analyser.plan("example", sql)
+    small = Small("v1", NoState(), evaluator, lambda name: pa.table({}), filling=True)  # type: ignore[arg-type]
+    change = small.run(plan.root)
+    weights = change.column(WEIGHT).to_pylist()
+    repeated = [row for row, weight in zip(range(change.num_rows), weights, strict=True) for _ in range(weight)]
+    return rows(change.drop_columns([WEIGHT]).take(repeated))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_the_documented_example_of_every_function_gives_what_spark_gives(spark: SparkSession) -> None:
+    session = spark.newSession()
+    for key in ("spark.sql.ansi.enabled", "spark.sql.timeType.enabled"):
+        session.conf.set(key, "true")
+    analyser = Analyser(session, lambda name: None)
+    evaluator = Evaluator(analyser.catalyst)
+    seen: Counter[str] = Counter()
+    wrong = []
+    for sql in examples(spark):
+        try:
+            ours = by_us(analyser, evaluator, sql)
+        except ViewRefused:
+            seen["refused"] += 1
+            continue
+        except HeadwaterError as error:
+            if by_spark(session, sql) is not None:
+                wrong.append(f"{sql}\n  ours failed: {error}")
+            continue
+        theirs = by_spark(session, sql)
+        if theirs is None or NOT_TO_BE_COMPARED.search(sql):
+            seen["not compared"] += 1
+        elif ours == theirs:
+            seen["equal"] += 1
+        else:
+            wrong.append(f"{sql}\n  ours  {ours[:3]}\n  Spark {theirs[:3]}")
+    print(dict(seen))
+    assert not wrong, "\n".join(wrong)
+    assert seen["equal"] > 950
+    assert seen["refused"] < 330

@@ -1,0 +1,122 @@
+"""What cannot be maintained is refused with the position, the reason and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headwater as hw
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[hw.Pipeline]:
+    with hw.Pipeline("shop", tmp_path_factory.mktemp("refusals") / "shop") as pipeline:
+        pipeline.table(
+            "orders", "id BIGINT, customer BIGINT, cents BIGINT, weight DOUBLE, tags ARRAY<STRING>", key="id"
+        )
+        pipeline.table("customers", "id BIGINT, country STRING, name STRING COLLATE UNICODE_CI", key="id")
+        pipeline.stream("clicks", "url STRING, at TIMESTAMP")
+        yield pipeline
+
+
+REFUSED = [
+    ("SELECT o.id FROM orders o\nLEFT JOIN customers c ON o.customer = c.id", (2, 1), "outer joins", "inner JOIN"),
+    ("SELECT id, rank() OVER (ORDER BY cents) AS r FROM orders", None, "window functions", "GROUP BY"),
+    ("SELECT max(cents) AS m FROM orders", (1, 8), "may be changed or deleted", "stream"),
+    ("SELECT\n  sum(weight) AS w\nFROM orders", (2, 3), "would drift", "DECIMAL"),
+    ("SELECT id, current_timestamp() AS t FROM orders", (1, 12), "changes without any input", "column"),
+    ("SELECT id, rand() AS r FROM orders", (1, 12), "another answer each time", "append"),
+    ("SELECT id, uuid() AS u FROM orders", (1, 12), "another answer each time", "append"),
+    ("SELECT id FROM orders WHERE customer IN (SELECT id FROM customers)", (1, 38), "subqueries", "join"),
+    ("SELECT (SELECT max(at) FROM clicks) AS m FROM orders", (1, 8), "subqueries", "join"),
+    ("SELECT id FROM orders ORDER BY id LIMIT 3", (1, 23), "LIMIT", "leave LIMIT out"),
+    ("SELECT count(DISTINCT customer) AS n FROM orders", (1, 8), "DISTINCT", "SELECT DISTINCT"),
+    ("SELECT o.id FROM orders o JOIN customers c ON o.id < c.id", None, "at least one equality", "a.x = b.y"),
+    ("SELECT collect_list(id) AS ids FROM orders", (1, 8), "collect_list", "read"),
+    ("SELECT customer, count(*) AS n FROM orders GROUP BY ROLLUP (customer)", None, "ROLLUP", "UNION ALL"),
+    ("SELECT id FROM orders EXCEPT SELECT id FROM customers", None, "EXCEPT", "read"),
+    ("SELECT id FROM orders INTERSECT SELECT id FROM customers", None, "INTERSECT", "join"),
+    ("SELECT name, count(*) AS n FROM customers GROUP BY name", None, "COLLATE", "lower"),
+    ("SELECT window.start AS s, count(*) AS n FROM clicks GROUP BY session_window(at, '5 minutes')", None, "", ""),
+    (
+        "SELECT url, count(*) AS n FROM clicks GROUP BY url, session_window(at, '5 minutes')",
+        None,
+        "session",
+        "window",
+    ),
+    ("SELECT aes_encrypt(country, '0000111122223333') AS c FROM customers", (1, 8), "another answer", "append"),
+    ("SELECT try_sum(cents) AS s FROM orders", (1, 8), "try_sum", "read"),
+    ("SELECT nothing FROM orders", (1, 8), "cannot be resolved", "did you mean"),
+    ("SELECT * FROM nowhere", (1, 15), "cannot be found", "declare"),
+    ("SELECT (id FROM orders", None, "", ""),
+    ("CREATE TABLE x (a INT)", (1, 1), "not a query", "SELECT"),
+    ("DROP VIEW orders", (1, 1), "not a query", "SELECT"),
+    ("SELECT NULL AS x FROM orders", None, "VOID", ""),
+    ("SELECT make_ym_interval(1, 2) AS i FROM orders", None, "INTERVAL", ""),
+    ("SELECT id, id FROM orders", None, "two columns are called id", "AS"),
+    ("SELECT id AS _weight FROM orders", None, "_weight", "AS"),
+    ("SELECT 1 / 0 AS x", None, "", ""),
+]
+
+
+@pytest.mark.parametrize(("sql", "position", "reason", "instead"), REFUSED, ids=[sql for sql, *_ in REFUSED])
+def test_it_is_refused_with_position_reason_and_alternative(
+    shop: hw.Pipeline, sql: str, position: tuple[int, int] | None, reason: str, instead: str
+) -> None:
+    with pytest.raises(hw.ViewRefused) as refused:
+        shop.view("refused", sql)
+    assert reason in refused.value.what
+    assert instead in refused.value.hint
+    assert refused.value.what
+    if position is not None:
+        assert refused.value.position == position
+        assert f"line {position[0]}, column {position[1]}" in refused.value.where or position == (1, 1)
+    with pytest.raises(hw.HeadwaterError, match="no view"):
+        shop.read("refused")
+
+
+def test_a_key_must_name_columns_that_can_be_compared(shop: hw.Pipeline) -> None:
+    with pytest.raises(hw.ViewRefused, match="no column other"):
+        shop.view("keyed", "SELECT id, tags FROM orders", key="other")
+    with pytest.raises(hw.ViewRefused, match="cannot be compared"):
+        shop.view("keyed", "SELECT id, tags FROM orders", key="tags")
+
+
+def test_declaring_again_needs_the_same_text_and_key(shop: hw.Pipeline) -> None:
+    first = shop.view("again", "SELECT id, cents FROM orders", key="id")
+    assert shop.view("AGAIN", " SELECT id, cents FROM orders; ", key="ID") == first
+    with pytest.raises(hw.DeclarationChanged, match="its SQL"):
+        shop.view("again", "SELECT id, cents + 1 AS cents FROM orders", key="id")
+    with pytest.raises(hw.DeclarationChanged, match="its key"):
+        shop.view("again", "SELECT id, cents FROM orders")
+    with pytest.raises(hw.DeclarationChanged, match="declared as a table"):
+        shop.view("orders", "SELECT 1 AS x")
+    with pytest.raises(hw.DeclarationChanged, match="view"):
+        shop.stream("again", "x INT")
+
+
+def test_what_views_read_cannot_be_dropped_before_them(shop: hw.Pipeline) -> None:
+    shop.stream("source", "x INT")
+    shop.view("of_log", "SELECT _op, x FROM source__log")
+    shop.view("over", "SELECT x FROM of_log")
+    for name, user in (("source", "of_log"), ("of_log", "over")):
+        with pytest.raises(hw.HeadwaterError, match=f"read by {user}"):
+            shop.drop(name)
+    for name in ("over", "of_log", "source"):
+        shop.drop(name)
+    with pytest.raises(hw.ViewRefused, match="cannot be found"):
+        shop.view("over", "SELECT x FROM source")
+
+
+def test_names_that_are_ours_and_texts_that_are_none_are_errors(shop: hw.Pipeline, tmp_path: Path) -> None:
+    for name in ("_x", "a__log", "1x", "a b"):
+        with pytest.raises(hw.HeadwaterError):
+            shop.view(name, "SELECT 1 AS x")
+    for sql in ("", "  ", None, 7):
+        with pytest.raises(hw.HeadwaterError, match="SQL of a view"):
+            shop.view("v", sql)  # type: ignore[arg-type]
