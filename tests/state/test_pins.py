@@ -113,7 +113,7 @@ def test_a_pin_that_does_not_say_its_tick_yet_is_not_counted_and_not_swept(tmp_p
 
 
 def test_a_pin_read_while_it_is_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    half, whole = f"{10:020d}{9:020d}".encode(), f"{10:020d}{10:020d}".encode()
+    half, whole = f"{19:020d}{9:020d}".encode(), f"{10:020d}{10:020d}".encode()
     reads = [half, half, whole]
     monkeypatch.setattr(module, "open", lambda *_: io.BytesIO(reads.pop(0)), raising=False)
     with Pins(str(tmp_path)).hold(9):

@@ -7,6 +7,7 @@ fit its type. Sums of floats, and the least and the greatest, are kept for input
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
@@ -81,8 +82,11 @@ def _sums(values: Codes, groups: Codes, count: int) -> Codes:
 
 def _plus(old: pa.Array, new: pa.Array) -> pa.Array:
     """Both added, nothing counting as zero, in the same type."""
-    zero = pa.scalar(0, pa.int64()).cast(new.type)
-    return pc.add(old.fill_null(zero), new).cast(new.type)
+    return pc.add(old.fill_null(_zero(new.type)), new).cast(new.type)
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(Decimal(0) if arrow_types.is_decimal(kind) else 0, kind)
 
 
 def _nothing_counted(counts: pa.Array) -> pa.Array:
@@ -142,9 +146,8 @@ def weighted_sums(column: pa.Array, weights: Codes, groups: Codes, count: int, t
             return pa.array(_sums(numbers * weights, groups, count)).cast(total)
         column = pa.array(numbers).cast(pa.decimal256(19, 0))
     wide = column.cast(pa.decimal256(max(column.type.precision, 1), column.type.scale))
-    zero = pa.scalar(0, pa.int64()).cast(wide.type)
     factors = pa.array(weights).cast(pa.decimal256(19, 0))
-    products = pc.multiply(wide.fill_null(zero), factors)
+    products = pc.multiply(wide.fill_null(_zero(wide.type)), factors)
     return _summed(products, groups, count, total)
 
 
@@ -155,8 +158,7 @@ def _summed(products: pa.Array, groups: Codes, count: int, total: pa.DataType) -
     order = np.full(count, -1, np.int64)
     order[grouped.column("group").to_numpy()] = np.arange(grouped.num_rows)
     sums = grouped.column("value_sum").combine_chunks().take(pa.array(order, mask=order < 0))
-    zero = pa.scalar(0, pa.int64()).cast(sums.type)
-    return sums.fill_null(zero).cast(total)
+    return sums.fill_null(_zero(sums.type)).cast(total)
 
 
 def _fitted(total: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -31,6 +31,7 @@ from headwater.errors import SchemaError
 
 _SEED = 42
 _LONG_DECIMAL = 18
+_MANY = 1_000
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
@@ -60,7 +61,7 @@ def hash_rows(arrays: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
 def _hash_column(array: pa.Array, seeds: Hashes) -> Hashes:
     numbers = _numbers(array)
     if numbers is None:
-        return _hash_bytes(_bytes(array), seeds)
+        return _hash_repeated(array, seeds)
     return _hash_ints(numbers, seeds) if numbers.dtype.itemsize == 4 else _hash_longs(numbers, seeds)
 
 
@@ -120,6 +121,18 @@ def _shortest(number: int) -> bytes:
     """The bytes of Java's `BigInteger.toByteArray`."""
     bits = (number if number >= 0 else ~number).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _hash_repeated(array: pa.Array, seeds: Hashes) -> Hashes:
+    """Hash each different value once, if they are atomic, few, and all have the same seed."""
+    if len(array) < _MANY or arrow_types.is_nested(array.type) or (seeds != seeds[0]).any():
+        return _hash_bytes(_bytes(array), seeds)
+    encoded = array.dictionary_encode(null_encoding="encode")
+    if len(encoded.dictionary) > len(array) // 2:
+        return _hash_bytes(_bytes(array), seeds)
+    values = _hash_bytes(_bytes(encoded.dictionary), seeds[: len(encoded.dictionary)])
+    spread: Hashes = np.take(values, encoded.indices.to_numpy(zero_copy_only=False))
+    return spread
 
 
 def _hash_bytes(values: list[bytes], seeds: Hashes) -> Hashes:

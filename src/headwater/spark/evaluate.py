@@ -20,6 +20,7 @@ from headwater.errors import HeadwaterError
 from headwater.spark.catalyst import Catalyst, Java, module
 from headwater.spark.fragment import ROW, Computing
 from headwater.spark.quiet import quiet
+from headwater.state.shape import shaped
 from headwater.views.plan import Fields
 
 _BATCH_ROWS = 100_000
@@ -102,16 +103,7 @@ def to_arrow(catalyst: Catalyst, rows: Java, schema: Java, wanted: pa.Schema, pa
             table = pa.ipc.open_stream(file).read_all()
     finally:
         os.unlink(path)
-    return conformed(table, wanted)
-
-
-def conformed(table: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The columns by position as the wanted ones: Spark's Arrow differs from ours in names of inner fields only."""
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(table.columns, wanted, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=wanted)
+    return shaped(table, wanted)
 
 
 def rows_of(catalyst: Catalyst, plan: Java, fields: Fields) -> pa.Table:

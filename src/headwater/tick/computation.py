@@ -119,9 +119,11 @@ class Computation:
             arrangement_of(relation),
             self._state,
             self._engine.stages,
+            self._engine,
             self._places,
             lambda name: inputs[name].pieces(),
             filling=filling,
+            small_rows=self._small_rows,
         )
 
     def _done(self, relation: Relation, change: Input, path: str | None, rows_read: int = 0) -> None:

@@ -15,6 +15,7 @@ from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of
+from headwater.tick.small import Evaluator, applied
 from headwater.tick.state import TickState
 from headwater.tick.tasks import (
     Input,
@@ -63,14 +64,18 @@ class Large:
         name: str,
         state: TickState,
         stages: Stages,
+        evaluator: Evaluator,
         places: Places,
         pieces: Callable[[str], Sequence[Piece]],
         *,
         filling: bool,
+        small_rows: int,
     ) -> None:
         self._name = name
         self._state = state
         self._stages = stages
+        self._evaluator = evaluator
+        self._small_rows = small_rows
         self._places = places
         self._pieces = pieces
         self._filling = filling
@@ -81,7 +86,7 @@ class Large:
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
         key = relation.key or tuple(relation.columns.names)
-        runs = self._spool(root, tuple(_named(root, relation, key)), drop_nulls=False)
+        runs = self._spool(root, tuple(_named(root, relation, key)), consolidated=True)
         schema = hashed_schema(root.schema)
         self._operate(portable(relation), [(runs, schema)], [(self._name, arranged(relation))])
 
@@ -97,16 +102,14 @@ class Large:
     def _run(self, node: Node) -> list[Piece]:
         """The change of an operator, as pieces with its columns."""
         if isinstance(node, Source):
-            names = tuple(each.name for each in node.output)
-            return [Renamed(piece, node.columns, names) for piece in self._pieces(node.relation)]
+            return [Renamed(piece, node.columns, node.schema) for piece in self._pieces(node.relation)]
         if isinstance(node, Constant):
             return self._constant(node)
         if isinstance(node, Fragment):
-            return self._spooled_pieces(self._spool(node, (), drop_nulls=False), node.schema)
+            return self._spooled_pieces(self._spool(node, ()), node.schema)
         if isinstance(node, Union):
-            names = tuple(each.name for each in node.output)
             return [
-                Renamed(piece, tuple(each.name for each in child.output), names)
+                Renamed(piece, tuple(each.name for each in child.output), node.schema)
                 for child in node.inputs
                 for piece in self._run(child)
             ]
@@ -136,25 +139,33 @@ class Large:
         return self._spooled_pieces(_results(reports), node.schema)
 
     def _aggregate(self, node: Aggregate) -> list[Piece]:
-        inputs = [(self._spool(node.child, node.keys, drop_nulls=False), hashed_schema(node.child.schema))]
+        inputs = [(self._spool(node.child, node.keys), hashed_schema(node.child.schema))]
         states = [(f"{self._name}/{node.name}", state_schema(node))]
         reports = self._operate(portable(node), inputs, states, whole=not node.keys)
         return self._spooled_pieces(_results(reports), node.schema)
 
     # -- stages
 
-    def _spool(self, node: Node, key: tuple[str, ...], *, drop_nulls: bool) -> tuple[Run, ...]:
+    def _spool(
+        self, node: Node, key: tuple[str, ...], *, drop_nulls: bool = False, consolidated: bool = False
+    ) -> tuple[Run, ...]:
         """An operator's change as runs sorted by the hash of a key."""
         fragment = node if isinstance(node, Fragment) else None
         pieces = tuple(self._run(fragment.child if fragment is not None else node))
         if not pieces:
             return ()
         shipped = portable(fragment) if fragment is not None else None
-        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls)
+        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, consolidated)
+        if sum(piece.rows for piece in pieces) <= self._small_rows:
+            return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
         dealt = shares(len(pieces), max(2 * self._stages.workers, _needed(pieces)))
         if fragment is None or fragment.computing is None:
             return spooled(self._stages.each(spooling.share, dealt))
         return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+
+    def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
+        """A little in between is not worth a stage."""
+        return table if fragment is None else applied(fragment, table, self._evaluator.evaluate)
 
     def _operate(
         self,
@@ -171,8 +182,12 @@ class Large:
             return []
         operating = Operating(self._places, given, node)
         rows = sum(run.rows for each in given for run in each.spooled)
-        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(2 * self._stages.workers, rows // PIECE_ROWS))
-        reports: list[Report] = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
+        reports: list[Report]
+        if rows <= self._small_rows:
+            reports = [operating.range(LOWEST, HIGHEST)]
+        else:
+            ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(2 * self._stages.workers, rows // PIECE_ROWS))
+            reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
         for number, (name, schema) in enumerate(states):
             runs = [Run.from_dict(made) for report in reports if (made := report["state"][number]) is not None]
             if runs:

@@ -11,14 +11,14 @@ from headwater.operators.keys import codes, with_hash
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidate import consolidate
+from headwater.state.shape import shaped
 from headwater.tick.relations import arranged, columns_of, hashed
 
 
 def view_change(relation: Relation, change: pa.Table, old: Arrangement) -> pa.Table:
     """The consolidated change of a view, by its key, with its column names; an error if a key is there twice."""
-    named = change.rename_columns([*relation.columns.names, WEIGHT])
-    shaped = pa.Table.from_arrays(named.columns, schema=columns_of(relation).append(pa.field(WEIGHT, pa.int64())))
-    settled = consolidate(with_hash(shaped, hashed(relation)))
+    named = shaped(change, columns_of(relation).append(pa.field(WEIGHT, pa.int64())))
+    settled = consolidate(with_hash(named, hashed(relation)))
     settled = pa.Table.from_arrays(settled.columns, schema=arranged(relation))
     if relation.key and settled.num_rows:
         _check_key(relation, settled, old)

@@ -13,6 +13,7 @@ from headwater.log.extent import Extent, read
 from headwater.state.arrangement import Arrangement
 from headwater.state.open_run import open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.state.shape import shaped
 from headwater.tick.relations import as_rows
 
 PIECE_ROWS = 250_000
@@ -88,7 +89,7 @@ class Renamed:
 
     piece: Piece
     columns: tuple[str, ...]
-    names: tuple[str, ...]
+    schema: pa.Schema
 
     @property
     def rows(self) -> int:
@@ -97,7 +98,8 @@ class Renamed:
 
     def load(self) -> pa.Table:
         """The columns and `_weight`."""
-        return self.piece.load().select([*self.columns, WEIGHT]).rename_columns([*self.names, WEIGHT])
+        wanted = self.schema.append(pa.field(WEIGHT, pa.int64()))
+        return shaped(self.piece.load().select([*self.columns, WEIGHT]), wanted)
 
 
 def arranged_pieces(arrangement: Arrangement, folder: str) -> Iterator[Arranged]:

@@ -13,6 +13,7 @@ from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.state.consolidate import consolidate
+from headwater.state.shape import shaped
 from headwater.tick.state import TickState
 from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Source, Union
 
@@ -69,8 +70,7 @@ class Small:
 
     def _source(self, node: Source) -> pa.Table:
         table = self._change(node.relation)
-        names = [each.name for each in node.output]
-        return table.select([*node.columns, WEIGHT]).rename_columns([*names, WEIGHT])
+        return shaped(table.select([*node.columns, WEIGHT]), node.schema.append(WEIGHT_FIELD))
 
     def _constant(self, node: Constant) -> pa.Table:
         rows = node.rows if node.rows is not None else node.schema.empty_table()
@@ -79,8 +79,8 @@ class Small:
         return table.append_column(WEIGHT_FIELD, weights).slice(0, rows.num_rows if self._filling else 0)
 
     def _union(self, node: Union) -> pa.Table:
-        names = [*(each.name for each in node.output), WEIGHT]
-        return pa.concat_tables([self.run(child).rename_columns(names) for child in node.inputs])
+        schema = node.schema.append(WEIGHT_FIELD)
+        return pa.concat_tables([shaped(self.run(child), schema) for child in node.inputs])
 
     def fragment(self, node: Fragment, table: pa.Table) -> pa.Table:
         """A stateless stretch over a change."""

@@ -19,6 +19,8 @@ from headwater.store import RunRecord
 
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
+_LARGEST_SHARE = 64
+"""Of a large arrangement a little more is merged at a time, so that pieces of merges do not become many."""
 
 
 class TickState:
@@ -94,7 +96,8 @@ class TickState:
         """Merge runs of what was touched, a bounded amount: a multiple of what was added."""
         for name, runs in self._runs.items():
             added = sum(run.bytes for run in self._added.get(name, ()))
-            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
+            whole = sum(run.bytes for run in runs)
+            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added, whole // _LARGEST_SHARE)
             merged = merge(self.folder, self._schemas[name], runs, self._file, budget)
             self._runs[name] = list(merged.runs)
             self.rewritten += merged.rewritten_bytes

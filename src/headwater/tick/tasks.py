@@ -66,13 +66,17 @@ class Places:
 
 @dataclass(frozen=True)
 class Spooling:
-    """How pieces become runs by a key: a fragment (if any) is applied, null keys are dropped if so asked."""
+    """How pieces become runs by a key: a fragment (if any) is applied, null keys are dropped if so asked.
+
+    Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated.
+    """
 
     places: Places
     pieces: tuple[Piece, ...]
     fragment: Fragment | None
     key: tuple[str, ...]
     drop_nulls: bool
+    consolidated: bool
 
     def share(self, numbers: Iterable[int]) -> Report:
         """Spool some pieces that need no expressions evaluated."""
@@ -128,7 +132,8 @@ class Spooling:
         table = pa.concat_tables(tables)
         if self.drop_nulls:
             table = without_nulls(table, self.key)
-        settled = consolidate(with_hash(table, self.key))
+        hashed = with_hash(table, self.key)
+        settled = consolidate(hashed) if self.consolidated else hashed
         return {"run": self.places.spool(settled).as_dict() if settled.num_rows else None}
 
 
@@ -187,8 +192,10 @@ class Operating:
         return {"state": runs, "result": made, "read": read_rows}
 
     def _change(self, number: int, low: int, high: int) -> pa.Table:
+        """The spooled rows of a range, in as many parts as were spooled."""
         given = self.inputs[number]
-        tables = list(Arrangement(self.places.scratch, given.schema, given.spooled).scan(low, high))
+        opened = [open_run(self.places.scratch, run, given.schema) for run in given.spooled]
+        tables = [each.slice(each.below(low), each.upto(high)) for each in opened]
         return pa.concat_tables(tables) if tables else given.schema.empty_table()
 
     def _held(self, number: int, schema: pa.Schema) -> Arrangement:
@@ -220,11 +227,7 @@ class Operating:
     def _records(self, low: int, high: int) -> pa.Table:
         """The spooled records of a range, in the order of the log."""
         assert isinstance(self.node, Relation)
-        parts = []
-        for run in self.inputs[0].spooled:
-            opened = open_run(self.places.scratch, run, self.inputs[0].schema)
-            parts.append(opened.slice(opened.below(low), opened.upto(high)))
-        table = pa.concat_tables(parts)
+        table = self._change(0, low, high)
         ordered = table.take(pa.array(np.argsort(table.column(ORDER).to_numpy(), kind="stable")))
         return ordered.drop_columns([ORDER])
 

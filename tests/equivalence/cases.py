@@ -1,0 +1,89 @@
+"""A case: one pipeline with several random views and random traffic, wholly determined by its seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from tests.equivalence.queries import Queries, Query, Relation
+from tests.equivalence.traffic import Step, Topic, Traffic, topics
+
+ZONES = ("UTC", "UTC", "Europe/Oslo", "America/New_York")
+
+
+@dataclass(frozen=True)
+class View:
+    """A view and what it reads. `since` is the number of the tick before which it is declared."""
+
+    name: str
+    sql: str
+    reads: frozenset[str]
+    since: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """Topics, views, and what happens between the ticks. `max_rows` is None for the default."""
+
+    seed: int
+    timezone: str
+    max_rows: int | None
+    topics: tuple[Topic, ...]
+    views: tuple[View, ...]
+    ticks: tuple[tuple[Step, ...], ...]
+    reopened: int | None
+
+    def only(self, name: str) -> Case:
+        """The same case with one view and what it reads."""
+        needed = {name}
+        for view in reversed(self.views):
+            if view.name in needed:
+                needed |= view.reads
+        views = tuple(view for view in self.views if view.name in needed)
+        return Case(self.seed, self.timezone, self.max_rows, self.topics, views, self.ticks, self.reopened)
+
+
+def make_case(seed: int) -> Case:
+    """The case of a seed."""
+    chance = random.Random(seed)
+    declared = topics(chance)
+    max_rows = chance.choices([None, 1, 7], [85, 5, 10])[0]
+    count = chance.randint(3, 4) if max_rows == 1 else chance.randint(6, 12)
+    traffic = Traffic(chance, declared)
+    largest = 3 if max_rows == 1 else 7
+    beginning = traffic.beginning(2 * largest)
+    later = [traffic.between_ticks(largest) for _ in range(count - 1)]
+    return Case(
+        seed=seed,
+        timezone=chance.choice(ZONES),
+        max_rows=max_rows,
+        topics=tuple(declared),
+        views=tuple(_views(chance, declared, count)),
+        ticks=tuple(tuple(steps) for steps in chance.choice([[beginning, *later], [[], beginning, *later[1:]]])),
+        reopened=chance.randrange(1, count) if chance.random() < 0.15 else None,
+    )
+
+
+def _views(chance: random.Random, declared: list[Topic], count: int) -> list[View]:
+    plain = [relation for topic in declared for relation in topic.relations()]
+    logs = [relation for relation in plain if relation.name.endswith("__log")]
+    tables = [relation for relation in plain if relation not in logs]
+    queries = Queries(chance, tables)
+    views: list[View] = []
+    made: list[Relation] = []
+    for number in range(chance.randint(5, 8)):
+        seen = chance.sample(made, k=min(len(made), chance.choice([0, 1, 2])))
+        queries.relations = tables + seen + ([chance.choice(logs)] if chance.random() < 0.25 else [])
+        query = queries.view()
+        name = f"v{number}"
+        reads = frozenset(relation.name for relation in queries.relations if f"{relation.name} " in query.sql)
+        earliest = max([view.since for view in views if view.name in reads], default=0)
+        late = chance.randrange(count) if chance.random() < 0.2 else 0
+        views.append(View(name, query.sql, reads, max(earliest, late)))
+        if not _is_too_much(query):
+            made.append(Relation(name, query.columns, query.retracts, query.rows))
+    return views
+
+
+def _is_too_much(query: Query) -> bool:
+    return query.rows > 300

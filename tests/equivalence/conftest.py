@@ -1,0 +1,35 @@
+"""One Spark for the tests of a file, and a shop on each path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headwater as hw
+from headwater.spark.session import start
+from tests.equivalence.campaign import PATHS
+from tests.equivalence.shop import Shop
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark() -> Iterator[None]:
+    session = start("equivalence", master="local[2]")
+    yield
+    session.stop()
+
+
+@pytest.fixture(params=PATHS)
+def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    made = Shop(tmp_path, request.param)
+    yield made
+    made.pipeline.close()
+
+
+@pytest.fixture
+def orders_and_customers(shop: Shop) -> tuple[hw.Table, hw.Table]:
+    return (
+        shop.table("orders", "id INT, customer INT, cents INT", key="id"),
+        shop.table("customers", "id BIGINT, country STRING", key="id", partitions=2),
+    )
