@@ -25,54 +25,55 @@ class Patch:
     test: str
 
 
-def _patch(promise: str, file: str, old: str, new: str, test: str, *more: tuple[str, str]) -> Patch:
+def patch(promise: str, file: str, old: str, new: str, test: str, *more: tuple[str, str]) -> Patch:
+    """A patch of one replacement, or more in the same file."""
     return Patch(promise, file, ((old, new), *more), test)
 
 
 PATCHES: tuple[Patch, ...] = (
-    _patch(
+    patch(
         "an append returns after its fsync",
         "log/segment.py",
         "        self._files.sync(self._handle)\n",
         "        pass\n",
         f"{_POWER} single_appends",
     ),
-    _patch(
+    patch(
         "a frame's head is checked",
         "log/frame.py",
         "    if xxh3_64_intdigest(data[8:head_length]) != checksum:\n",
         "    if False:\n",
         "tests/log/test_damage.py -k head",
     ),
-    _patch(
+    patch(
         "a frame's records are checked",
         "log/frame.py",
         "    return len(body) == frame.body_length and xxh3_64_intdigest(body) == frame.body_checksum\n",
         "    return len(body) == frame.body_length\n",
         "tests/log/test_damage.py -k body",
     ),
-    _patch(
+    patch(
         "a torn tail is cut off",
         "log/recovery.py",
         "    segment.truncate(good)\n",
         "    pass\n",
         "tests/log/test_damage.py -k torn",
     ),
-    _patch(
+    patch(
         "damage before the synced point is loud",
         "log/recovery.py",
         "    if found.good < max(known, found.synced):\n",
         "    if False:\n",
         "tests/log/test_damage.py -k damage_before",
     ),
-    _patch(
+    patch(
         "each frame tells up to where the file was synced before it",
         "log/partition.py",
         "        return synced.byte if synced.segment == written.segment else 0\n",
         "        return 0\n",
         "tests/log/test_damage.py -k damage_before",
     ),
-    _patch(
+    patch(
         "the same sequence again is stored once",
         "log/commit.py",
         "            if last is not None and sequence <= last:\n",
@@ -83,105 +84,105 @@ PATCHES: tuple[Patch, ...] = (
             "            if last is not None and sequence > last + 1:\n",
         ),
     ),
-    _patch(
+    patch(
         "a skipped sequence is a gap",
         "log/commit.py",
         "            if last is not None and sequence != last + 1:\n",
         "            if False:\n",
         f"{_CONTRACT}test_a_skipped_sequence_is_a_gap_and_stores_nothing",
     ),
-    _patch(
+    patch(
         "producers are remembered over segment rolls",
         "log/partition.py",
         "                producers=producers.snapshot(),\n",
         "                producers={},\n",
         f"{_CONTRACT}test_producers_are_remembered_over_trimming",
     ),
-    _patch(
+    patch(
         "tries that were taken back do not crowd out what was stored",
         "log/producers.py",
         "            self._known[entry.producer] = [*filter(partial(_outlives, added), known), added]\n",
         "            self._known[entry.producer] = [*known, added][-REMEMBERED:]\n",
         "tests/log/test_producers.py -k crowd",
     ),
-    _patch(
+    patch(
         "a batch of bad rows only uses its sequence up",
         "log/commit.py",
         "            if all(name != topic for name, _ in targets):",
         "            if not targets:",
         "tests/log/test_producers.py -k bad_rows_only",
     ),
-    _patch(
+    patch(
         "a repeated batch is acknowledged only once it is on disk",
         "log/commit.py",
         "            self._make_last_lasting(involved, known, last)\n",
         "",
         f"{_POWER} a_producer_in_two_logs",
     ),
-    _patch(
+    patch(
         "an aborted transaction is never read",
         "log/embedded.py",
         "            if fate:\n                yield entry\n",
         "            yield entry\n",
         "tests/crash/test_tail_follow.py -k died",
     ),
-    _patch(
+    patch(
         "readers stop at an undecided transaction",
         "log/embedded.py",
         "            if fate is None:\n                return\n",
         "            if fate is None:\n                continue\n",
         f"{_CASE}test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits",
     ),
-    _patch(
+    patch(
         "cuts stop at an undecided transaction",
         "log/cut.py",
         "        if None in fates or (target",
         "        if (target",
         f"{_CASE}test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits",
     ),
-    _patch(
+    patch(
         "a dead owner's transaction is taken back",
         "log/decisions.py",
         "            if known is None and not _is_alive(self._folder, transaction):\n",
         "            if False:\n",
         "tests/crash/test_tail_follow.py -k died",
     ),
-    _patch(
+    patch(
         "a living owner's transaction is left alone",
         "lock.py",
         "        if not lock.acquire(timeout=0):\n            return True\n",
         "        if not lock.acquire(timeout=0):\n            return False\n",
         f"{_CASE}test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits",
     ),
-    _patch(
+    patch(
         "a transaction is decided after its frames are synced",
         "log/commit.py",
         "                if one.partition.durable or explicit:\n",
         "                if identity is None:\n",
         f"{_POWER} transactions",
     ),
-    _patch(
+    patch(
         "a cut passes each partition's lock",
         "log/embedded.py",
         "                with partition.held() as written:\n                    ends[topic, number] = written\n",
         "                ends[topic, number] = partition._tail.read()[0]\n",
         f"{_CASE}test_a_cut_waits_for_whoever_took_an_earlier_number",
     ),
-    _patch(
+    patch(
         "a cut never splits a transaction",
         "log/cut.py",
         "    for number, group in groupby(_merged(entries), key=lambda pair: pair[1].sequence):\n",
         "    for (number, _), group in groupby(_merged(entries), key=lambda pair: (pair[1].sequence, pair[0])):\n",
         f"{_CONTRACT}test_a_cut_never_splits_a_transaction_or_a_batch_over_partitions",
     ),
-    _patch(
+    patch(
         "what was cut is synced before the cut is returned",
         "log/embedded.py",
         "            if self._partitions[place].sync_to(ends[place]) < entry.after:\n",
         "            if False:\n",
         f"{_CASE}test_what_is_cut_is_made_lasting_first",
     ),
-    _patch(
+    patch(
         "an append takes its number under its partition's lock",
         "log/commit.py",
         "        with _all_held([partition for partition, _ in targets.values()]) as generations:\n"
@@ -194,63 +195,63 @@ PATCHES: tuple[Patch, ...] = (
         f"{_CASE}test_an_append_takes_its_number_only_when_it_holds_the_lock",
         ("Stamp(self._numbers.take(), ", "Stamp(getattr(self, '_early', 0) or self._numbers.take(), "),
     ),
-    _patch(
+    patch(
         "a commit with an old epoch is fenced",
         "store/sqlite.py",
-        "            if current != epoch:\n",
-        "            if False:\n",
+        '            self._check_epoch(epoch, f"tick {tick.number} is not committed")\n',
+        "",
         f"{_STORE} -k old_epoch",
     ),
-    _patch(
+    patch(
         "take_over raises the epoch",
         "store/sqlite.py",
         "(seen + 1, json.dumps(dict(holder)))",
         "(seen, json.dumps(dict(holder)))",
         f"{_LEASE}test_a_stopped_driver_that_was_replaced_is_fenced_and_deletes_nothing",
     ),
-    _patch(
+    patch(
         "a living driver is not replaced by acquire",
         "store/lease.py",
         "        if record.holder and is_held(self._path(record.epoch)):\n",
         "        if False:\n",
         f"{_LEASE}test_a_second_driver_is_refused_while_the_first_lives",
     ),
-    _patch(
+    patch(
         "a process that only has the driver's number is not killed",
         "process.py",
         "        return self.here and _started(self.pid) == self.started\n",
         "        return _started(self.pid) is not None\n",
         f"{_LEASE}test_a_process_that_only_has_the_drivers_number_is_not_killed",
     ),
-    _patch(
+    patch(
         "take_over frees every lock of the log that the old driver sits on",
         "log/partition.py",
         "        return self._sync_lock, self.lock\n",
         "        return self.lock, self.lock\n",
         f"'{_LEASE}test_a_driver_stopped_while_it_holds_a_lock_of_the_log_is_killed[sync]'",
     ),
-    _patch(
+    patch(
         "nothing of a batch with a bad row is stored",
         "topics/topic.py",
         '        if self.declaration.on_error == "refuse":\n',
         "        if False:\n",
         "tests/pipeline/test_pipeline.py -k 'bad_row_refuses'",
     ),
-    _patch(
+    patch(
         "a key's partition is its hash, for ever",
         "schema/hash.py",
         "_SEED = 42\n",
         "_SEED = 43\n",
         "tests/schema/test_hash.py -k spark_gave",
     ),
-    _patch(
+    patch(
         "no offset is used twice",
         "log/recovery.py",
         "AFTER_A_LOST_TAIL = 1 << 32\n",
         "AFTER_A_LOST_TAIL = 0\n",
         f"{_POWER} without_fsync",
     ),
-    _patch(
+    patch(
         "an append in company waits for the sync that covers it",
         "log/group_commit.py",
         "            return\n        with self._lock:\n            written, synced",
@@ -258,28 +259,28 @@ PATCHES: tuple[Patch, ...] = (
         "        self._lock.release()\n        with self._lock:\n            written, synced",
         f"{_CASE}test_an_append_returns_only_after_the_sync_that_covers_it",
     ),
-    _patch(
+    patch(
         "appends share their syncs",
         "log/group_commit.py",
         "            if synced.mark >= mark and synced.generation == generation:\n                return\n",
         "",
         "tests/crash/test_group_commit.py -k eight_processes",
     ),
-    _patch(
+    patch(
         "nobody reads what a power cut could take back",
         "log/partition.py",
         "        return self.sync_to(written)\n",
         "        return written.mark\n",
         f"{_CASE}test_nobody_reads_what_is_not_yet_synced_without_syncing_it",
     ),
-    _patch(
+    patch(
         "a segment is synced before the next one says that it is whole",
         "log/partition.py",
         "self.producers()\n            self._commit.seal(written.mark, written.generation)\n",
         "self.producers()\n",
         f"{_POWER} rolls",
     ),
-    _patch(
+    patch(
         "a follower is woken by news",
         "log/watch.py",
         "_IN_MODIFY = 0x2\n",

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.patches import PATCHES, Patch
+from tests.mutants.tick_patches import TICK_PATCHES
 
 ROOT = Path(__file__).resolve().parents[2]
 RED = 1
@@ -80,7 +81,7 @@ def is_red(patch: Patch) -> bool:
 def main() -> int:
     """Exit code 0 if every patch turned its test red, and all tests are green without them."""
     words = sys.argv[1:]
-    chosen = [patch for patch in PATCHES if all(word in patch.promise for word in words)]
+    chosen = [patch for patch in (*PATCHES, *TICK_PATCHES) if all(word in patch.promise for word in words)]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         green = {test: threads.submit(tested, test, ROOT / "src") for test in {patch.test for patch in chosen}}
         red = list(threads.map(is_red, chosen))

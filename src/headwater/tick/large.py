@@ -93,7 +93,7 @@ class Large:
     def table(self, relation: Relation, extents: Sequence[Any]) -> None:
         """Take records into a table."""
         spooling = RecordSpooling(self._places, portable(relation), tuple(extents))
-        reports = self._stages.each(spooling.share, shares(len(extents), 2 * self._stages.workers))
+        reports = self._stages.each(spooling.share, shares(len(extents), self._stages.workers))
         inputs = [(spooled(reports), records_schema(relation))]
         self._operate(portable(relation), inputs, [(arrangement_of(relation), arranged(relation))])
 
@@ -158,7 +158,7 @@ class Large:
         spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, consolidated)
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
-        dealt = shares(len(pieces), max(2 * self._stages.workers, _needed(pieces)))
+        dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
         if fragment is None or fragment.computing is None:
             return spooled(self._stages.each(spooling.share, dealt))
         return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
@@ -186,7 +186,7 @@ class Large:
         if rows <= self._small_rows:
             reports = [operating.range(LOWEST, HIGHEST)]
         else:
-            ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(2 * self._stages.workers, rows // PIECE_ROWS))
+            ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
             reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
         for number, (name, schema) in enumerate(states):
             runs = [Run.from_dict(made) for report in reports if (made := report["state"][number]) is not None]
