@@ -65,7 +65,7 @@ def stop_in_the_store(pipe: Connection, path: Path, *, lease: bool = True) -> No
     """Stop in the middle of a write of the store."""
     with opened(path) as pipeline:
         begin(pipe, pipeline, lease=lease)
-        with pipeline._store._write() as connection:
+        with pipeline._store._database.write() as connection:
             connection.execute("INSERT INTO kept VALUES ('half', 'done')")
             stop_yourself()
 

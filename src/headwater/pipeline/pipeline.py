@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -19,6 +17,7 @@ from headwater.errors import HeadwaterError, LeaseHeld, LogDamaged, Unavailable
 from headwater.files import Files
 from headwater.lock import Lock, forget_in_child
 from headwater.log import EmbeddedLog, TopicLog
+from headwater.pipeline.arguments import checked_name, checked_path, checked_timezone, make_folder
 from headwater.pipeline.explain import explain
 from headwater.pipeline.functions import checked_udf
 from headwater.pipeline.views import View, checked_view, dependents, known_view, specification
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from headwater.tick.report import Tick
 
 DATABASE = "headwater.db"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 _PATIENCE = 2.0
 
 
@@ -60,9 +58,9 @@ class Pipeline:
         timezone: str = "UTC",
         clock: Clock | None = None,
     ) -> None:
-        self.name = _checked_name(name)
-        self.path = _checked_path(path if path is not None else os.path.join(".headwater", name))
-        self.timezone = _checked_timezone(timezone)
+        self.name = checked_name(name)
+        self.path = checked_path(path if path is not None else os.path.join(".headwater", name))
+        self.timezone = checked_timezone(timezone)
         self.clock: Clock = clock or SystemClock()
         self.master = master
         self.max_rows = max_rows
@@ -72,7 +70,7 @@ class Pipeline:
             if url is not None:
                 msg = f"{argument}={url!r}: only the embedded {argument} is there so far"
                 raise Unavailable(msg, where=self.name, hint=f"leave {argument} out")
-        _make_folder(self.path)
+        make_folder(self.path)
         self._store = SqliteStore(os.path.join(self.path, DATABASE))
         self._know_itself()
         self._log = EmbeddedLog(os.path.join(self.path, "log"), self._store, clock=self.clock)
@@ -375,34 +373,3 @@ def _passes(lock: Lock) -> bool:
         lock.release()
         return True
     return False
-
-
-def _checked_name(name: str) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        msg = f"{name!r} is not a name for a pipeline"
-        raise HeadwaterError(msg, hint="use letters, digits, _ and -, beginning with a letter")
-    return name
-
-
-def _checked_path(path: str | os.PathLike[str]) -> str:
-    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-        msg = f"{path!r} is not a path"
-        raise HeadwaterError(msg, hint="give the path of a folder")
-    return os.path.abspath(path)
-
-
-def _checked_timezone(timezone: str) -> str:
-    try:
-        ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError, AttributeError):
-        msg = f"{timezone!r} is not a time zone"
-        raise HeadwaterError(msg, hint="write it like Europe/Oslo or UTC") from None
-    return timezone
-
-
-def _make_folder(path: str) -> None:
-    try:
-        Files().make_folder(path)
-    except OSError as error:
-        msg = f"the folder cannot be made: {error.strerror}"
-        raise Unavailable(msg, where=path, hint="choose another path, or check its permissions") from error

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from headwater import crashpoint
-from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavailable
-from headwater.lock import Lock, forget_in_child
+from headwater.errors import DeclarationChanged, Fenced, HeadwaterError
+from headwater.store.database import Database
 from headwater.store.records import Declaration, LeaseRecord, RunRecord, TickRecord
 
 FORMAT = 1
@@ -30,6 +26,7 @@ CREATE TABLE IF NOT EXISTS ticks (
 CREATE TABLE IF NOT EXISTS runs (
     name TEXT PRIMARY KEY, tick INTEGER NOT NULL, arrangement TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_by_arrangement ON runs (arrangement, tick);
+CREATE INDEX IF NOT EXISTS runs_by_tick ON runs (tick);
 CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, holder TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS starts (
@@ -55,131 +52,31 @@ def _difference(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     return f"{name} is already declared differently: " + "; ".join(parts)
 
 
-_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in filter(str.strip, _TABLES.split(";")):
+        connection.execute(statement)
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
 
 
 class SqliteStore:
-    """A store in one file that many processes share; see `Store` for the contract.
-
-    Writers queue on a lock file of ours (`<path>.lock`) before they ask SQLite for its own, so that a waiting
-    one is woken at once and the holder can be named. `committed` is called after each write that returned.
-    """
+    """A store in one file that many processes share; see `Store` for the contract."""
 
     def __init__(self, path: str, *, committed: Callable[[str], None] | None = None) -> None:
         self.path = path
-        self._lock = Lock(path + ".lock")
-        self._threads = threading.RLock()
-        self._committed = committed
-        self._closed = False
-        self._pid = -1
-        self._connection: sqlite3.Connection
-        forget_in_child(self)
-        _stores.add(self)
+        self._database = Database(path, committed=committed)
         if not self._has_tables():
-            self._prepare()
+            self._database.become_wal()
+            with self._database.write() as connection:
+                _make_tables(connection)
 
     def _has_tables(self) -> bool:
-        if not self._one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
+        if not self._database.one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
             return False
-        found = self._one("SELECT value FROM meta WHERE name = 'format'")
+        found = self._database.one("SELECT value FROM meta WHERE name = 'format'")
         if found and int(found[0]) != FORMAT:
             msg = f"this folder was written in format {found[0]}, and this version reads format {FORMAT}"
             raise HeadwaterError(msg, where=self.path, hint="use the version of headwater that wrote it")
         return found is not None
-
-    def _prepare(self) -> None:
-        """Make the tables of a new file. Only one may change it to WAL: of two at once, SQLite fails both."""
-        with self._threads, self._lock:
-            try:
-                self._open().execute("PRAGMA journal_mode = WAL")
-            except sqlite3.Error as error:
-                raise self._unavailable(error) from error
-        with self._write():
-            self._make_tables()
-
-    def _make_tables(self) -> None:
-        for statement in filter(str.strip, _TABLES.split(";")):
-            self._connection.execute(statement)
-        self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
-
-    # -- connections and transactions
-
-    def before_fork(self) -> None:
-        """A connection does not survive a fork: in a child that inherits it, locks seem held that are not."""
-        self._threads.acquire()
-        if self._pid == os.getpid() and not self._connection.in_transaction:
-            self._connection.close()
-            self._pid = -1
-
-    def after_fork_in_parent(self) -> None:
-        """Go on; the connection is opened again when it is needed."""
-        self._threads.release()
-
-    def after_fork(self) -> None:
-        """Begin anew in the child."""
-        self._threads = threading.RLock()
-        self._pid = -1
-
-    def _open(self) -> sqlite3.Connection:
-        if self._closed:
-            raise HeadwaterError("the pipeline is closed", where=self.path, hint="open it again")
-        if self._pid != os.getpid():
-            try:
-                connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
-                connection.execute("PRAGMA synchronous = FULL")
-            except sqlite3.Error as error:
-                raise self._unavailable(error) from error
-            self._connection, self._pid = connection, os.getpid()
-        return self._connection
-
-    def _unavailable(self, error: sqlite3.Error) -> Unavailable:
-        return Unavailable(
-            f"the metadata store cannot be used: {error}",
-            where=self.path,
-            hint="check the disk's free space and the file's permissions",
-            retry=isinstance(error, sqlite3.OperationalError),
-        )
-
-    @contextmanager
-    def _write(self, *, durable: bool = True, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
-        with self._threads:
-            if not self._lock.acquire(timeout=timeout):
-                msg = f"the metadata store is being written by process {self._lock.holder()}"
-                raise Unavailable(msg, where=self.path, retry=True)
-            try:
-                connection = self._open()
-                if not durable:
-                    connection.execute("PRAGMA synchronous = NORMAL")
-                try:
-                    if connection.in_transaction:  # left by an interrupt
-                        connection.execute("ROLLBACK")
-                    connection.execute("BEGIN IMMEDIATE")
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
-                finally:
-                    if not durable:
-                        connection.execute("PRAGMA synchronous = FULL")
-            except sqlite3.Error as error:
-                raise self._unavailable(error) from error
-            finally:
-                self._lock.release()
-            if self._committed is not None:
-                self._committed(self.path)
-
-    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._threads:
-            try:
-                return self._open().execute(sql, values).fetchall()
-            except sqlite3.Error as error:
-                raise self._unavailable(error) from error
-
-    def _one(self, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
-        rows = self._all(sql, values)
-        return rows[0] if rows else None
 
     # -- declarations
 
@@ -188,7 +85,7 @@ class SqliteStore:
         text = json.dumps(spec, sort_keys=True)
         found = self.find(name)
         if found is None:
-            with self._write() as connection:
+            with self._database.write() as connection:
                 connection.execute(
                     "INSERT OR IGNORE INTO declarations (name, kind, spec) VALUES (?, ?, ?)",
                     (name, kind, text),
@@ -210,17 +107,17 @@ class SqliteStore:
 
     def find(self, name: str) -> Declaration | None:
         """See `Store.find`."""
-        row = self._one("SELECT name, kind, number, spec FROM declarations WHERE name = ?", (name,))
+        row = self._database.one("SELECT name, kind, number, spec FROM declarations WHERE name = ?", (name,))
         return Declaration(row[0], row[1], row[2], json.loads(row[3])) if row else None
 
     def declarations(self) -> dict[str, Declaration]:
         """See `Store.declarations`."""
-        rows = self._all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
+        rows = self._database.all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
         return {name: Declaration(name, kind, number, json.loads(spec)) for name, kind, number, spec in rows}
 
     def forget(self, declaration: Declaration) -> None:
         """See `Store.forget`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute("DELETE FROM declarations WHERE number = ?", (declaration.number,))
 
     # -- transactions
@@ -235,7 +132,7 @@ class SqliteStore:
         durable: bool = True,
     ) -> bool:
         """See `Store.decide`."""
-        with self._write(durable=durable) as connection:
+        with self._database.write(durable=durable) as connection:
             added = connection.execute(
                 "INSERT OR IGNORE INTO transactions VALUES (?, ?, ?)", (transaction, int(committed), at)
             ).rowcount
@@ -250,29 +147,29 @@ class SqliteStore:
 
     def decision(self, transaction: bytes) -> bool | None:
         """See `Store.decision`."""
-        row = self._one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
+        row = self._database.one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
         return bool(row[0]) if row else None
 
     def kept(self, name: str) -> str | None:
         """See `Store.kept`."""
-        row = self._one("SELECT value FROM kept WHERE name = ?", (name,))
+        row = self._database.one("SELECT value FROM kept WHERE name = ?", (name,))
         return str(row[0]) if row else None
 
     def keep(self, values: Mapping[str, str]) -> None:
         """See `Store.keep`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(values.items()))
 
     # -- the lease and ticks
 
     def lease(self) -> LeaseRecord:
         """See `Store.lease`."""
-        row = self._one("SELECT epoch, holder FROM lease")
+        row = self._database.one("SELECT epoch, holder FROM lease")
         return LeaseRecord(row[0], json.loads(row[1])) if row else LeaseRecord(0, {})
 
     def raise_epoch(self, holder: Mapping[str, Any], *, seen: int, timeout: float | None = None) -> int:
         """See `Store.raise_epoch`."""
-        with self._write(timeout=timeout) as connection:
+        with self._database.write(timeout=timeout) as connection:
             if self.lease().epoch != seen:
                 msg = "another process became the driver in the meantime"
                 raise Fenced(msg, where=self.path)
@@ -283,7 +180,7 @@ class SqliteStore:
 
     def commit(self, tick: TickRecord, *, epoch: int, alone: bool = False) -> None:
         """See `Store.commit`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             self._check_epoch(epoch, f"tick {tick.number} is not committed")
             last = connection.execute("SELECT max(number) FROM ticks").fetchone()[0] or 0
             if tick.number != last + 1:
@@ -309,15 +206,17 @@ class SqliteStore:
 
     def last_tick(self) -> TickRecord | None:
         """See `Store.last_tick`."""
-        row = self._one("SELECT max(number) FROM ticks")
+        row = self._database.one("SELECT max(number) FROM ticks")
         return self.tick(row[0]) if row and row[0] else None
 
     def tick(self, number: int) -> TickRecord | None:
         """See `Store.tick`."""
-        row = self._one("SELECT number, at, cut, detail FROM ticks WHERE number = ?", (number,))
+        row = self._database.one("SELECT number, at, cut, detail FROM ticks WHERE number = ?", (number,))
         if row is None:
             return None
-        runs = self._all("SELECT name, arrangement, detail FROM runs WHERE tick = ? ORDER BY name", (number,))
+        runs = self._database.all(
+            "SELECT name, arrangement, detail FROM runs WHERE tick = ? ORDER BY name", (number,)
+        )
         return TickRecord(
             row[0],
             row[1],
@@ -328,14 +227,14 @@ class SqliteStore:
 
     def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
         """See `Store.arrangements`."""
-        rows = self._all(
+        rows = self._database.all(
             "SELECT arrangement, max(tick), detail FROM runs WHERE tick <= ? GROUP BY arrangement", (tick,)
         )
         return {arrangement: json.loads(detail) for arrangement, _, detail in rows}
 
     def details(self, arrangement: str, *, after: int, until: int) -> list[tuple[int, Mapping[str, Any]]]:
         """See `Store.details`."""
-        rows = self._all(
+        rows = self._database.all(
             "SELECT tick, detail FROM runs WHERE arrangement = ? AND tick > ? AND tick <= ? ORDER BY tick",
             (arrangement, after, until),
         )
@@ -343,11 +242,11 @@ class SqliteStore:
 
     def ticks(self) -> list[tuple[int, int]]:
         """See `Store.ticks`."""
-        return self._all("SELECT number, at FROM ticks ORDER BY number")
+        return self._database.all("SELECT number, at FROM ticks ORDER BY number")
 
     def expire(self, keep: Collection[int], *, changes_after: int, epoch: int) -> None:
         """See `Store.expire`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             self._check_epoch(epoch, "nothing is forgotten")
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS keeping (number INTEGER PRIMARY KEY)")
             connection.execute("DELETE FROM keeping")
@@ -359,7 +258,7 @@ class SqliteStore:
 
     def drop_arrangements(self, prefix: str) -> None:
         """See `Store.drop_arrangements`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(
                 "DELETE FROM runs WHERE arrangement = ? OR substr(arrangement, 1, ?) = ?",
                 (prefix, len(prefix) + 1, prefix + "/"),
@@ -367,13 +266,13 @@ class SqliteStore:
 
     def files(self) -> list[Mapping[str, Any]]:
         """See `Store.files`."""
-        return [json.loads(detail) for (detail,) in self._all("SELECT detail FROM runs")]
+        return [json.loads(detail) for (detail,) in self._database.all("SELECT detail FROM runs")]
 
     # -- the log's beginnings
 
     def set_start(self, topic: int, partition: int, offset: int) -> None:
         """See `Store.set_start`."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             connection.execute(
                 "INSERT INTO starts VALUES (?, ?, ?) ON CONFLICT (topic, partition) "
                 "DO UPDATE SET first = max(first, excluded.first)",
@@ -382,30 +281,12 @@ class SqliteStore:
 
     def starts(self, topic: int) -> dict[int, int]:
         """See `Store.starts`."""
-        return dict(self._all("SELECT partition, first FROM starts WHERE topic = ?", (topic,)))
+        return dict(self._database.all("SELECT partition, first FROM starts WHERE topic = ?", (topic,)))
 
     def writer(self) -> int | None:
         """See `Store.writer`."""
-        return self._lock.holder()
+        return self._database.writer()
 
     def close(self) -> None:
         """See `Store.close`."""
-        with self._threads:
-            if self._pid == os.getpid():
-                self._connection.close()
-            self._pid = -1
-            self._closed = True
-            self._lock.close()
-
-
-def _before_fork() -> None:
-    for store in list(_stores):
-        store.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for store in list(_stores):
-        store.after_fork_in_parent()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
+        self._database.close()
