@@ -18,8 +18,8 @@ class TestSqliteStore(StoreContract):
     def test_commits_are_fully_synchronised(self, tmp_path: Path) -> None:
         store = SqliteStore(str(tmp_path / "headwater.db"))
         store.decide(b"x" * 16, committed=True, at=1, durable=False)
-        assert store._open().execute("PRAGMA synchronous").fetchone() == (2,)
-        assert store._open().execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._database._open().execute("PRAGMA synchronous").fetchone() == (2,)
+        assert store._database._open().execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
     def test_a_folder_of_a_newer_format_is_refused(self, tmp_path: Path) -> None:
         path = str(tmp_path / "headwater.db")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headwater.files import Files
 from headwater.store import SqliteStore
+from headwater.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +183,20 @@ class RecordingStore(SqliteStore):
     """A store that notes what SQLite holds after each commit, among the calls of the files."""
 
     def __init__(self, path: str, files: RecordingFiles) -> None:
+        super().__init__(path, database=_RecordingDatabase(path, files))
+
+
+class _RecordingDatabase(Database):
+    def __init__(self, path: str, files: RecordingFiles) -> None:
         self._files = files
         self._lasting = True
         super().__init__(path, committed=self._note)
 
     @contextmanager
-    def _write(self, *, durable: bool = True, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
+    def write(self, *, durable: bool = True, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
         self._files.before_commit()
         self._lasting = durable
-        with super()._write(durable=durable, timeout=timeout) as connection:
+        with super().write(durable=durable, timeout=timeout) as connection:
             yield connection
 
     def _note(self, path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from headwater import crashpoint
@@ -61,9 +61,9 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 class SqliteStore:
     """A store in one file that many processes share; see `Store` for the contract."""
 
-    def __init__(self, path: str, *, committed: Callable[[str], None] | None = None) -> None:
+    def __init__(self, path: str, *, database: Database | None = None) -> None:
         self.path = path
-        self._database = Database(path, committed=committed)
+        self._database = database or Database(path)
         if not self._has_tables():
             self._database.become_wal()
             with self._database.write() as connection:
