@@ -217,3 +217,50 @@ def test_explain_tells_operators_state_and_work(tmp_path: Path) -> None:
         assert "#" not in text
         with pytest.raises(hw.HeadwaterError, match="only views"):
             pipeline.explain("orders")
+
+
+def test_a_topic_that_another_process_declared_anew_is_seen_as_it_is_now(tmp_path: Path) -> None:
+    with hw.Pipeline("p", tmp_path) as one, hw.Pipeline("p", tmp_path) as other:
+        one.stream("s", "k INT, v INT")
+        one.view("before", "SELECT max(v) AS m FROM s")
+        one.tick()
+        other.drop("before")
+        other.drop("s")
+        table = other.table("s", "k INT, v DOUBLE", key="k")
+        with pytest.raises(hw.ViewRefused, match="may be changed or deleted"):
+            one.view("after", "SELECT max(v) AS m FROM s")
+        one.view("hundredfold", "SELECT k, v * 100 AS w FROM s")
+        table.upsert([{"k": 1, "v": 1.5}])
+        one.tick()
+        assert rows(one, "hundredfold") == Counter({(1, 150.0): 1})
+
+
+def test_texts_of_a_length_are_texts_in_views(tmp_path: Path) -> None:
+    with hw.Pipeline("p", tmp_path) as pipeline:
+        table = pipeline.table("t", "id INT, c CHAR(3), v VARCHAR(4)", key="id")
+        pipeline.view("lengths", "SELECT c, upper(v) AS v, count(*) AS n FROM t GROUP BY ALL")
+        table.upsert([{"id": 1, "c": "abc", "v": "x"}])
+        pipeline.tick()
+        assert rows(pipeline, "lengths") == Counter({("abc", "X", 1): 1})
+
+
+def test_what_a_python_function_raises_is_told(tmp_path: Path) -> None:
+    with hw.Pipeline("p", tmp_path) as pipeline:
+
+        def unlucky(number: int) -> int:
+            raise ValueError("unlucky")
+
+        pipeline.udf("unlucky", unlucky, "INT")
+        stream = pipeline.stream("s", "x INT")
+        pipeline.view("v", "SELECT unlucky(x) AS y FROM s")
+        stream.append([{"x": 13}])
+        with pytest.raises(hw.HeadwaterError, match="ValueError: unlucky") as failed:
+            pipeline.tick()
+        assert "view v" in failed.value.where
+
+
+def test_the_rows_that_a_query_itself_holds_are_there_once(tmp_path: Path) -> None:
+    with hw.Pipeline("p", tmp_path) as pipeline:
+        pipeline.view("few", "SELECT id FROM range(3) UNION ALL SELECT * FROM VALUES (7L), (7L)")
+        pipeline.tick()
+        assert rows(pipeline, "few") == Counter({(0,): 1, (1,): 1, (2,): 1, (7,): 2})

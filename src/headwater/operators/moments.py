@@ -40,11 +40,14 @@ def moments_of(values: Floats, counts: Floats, groups: npt.NDArray[np.int64], si
     used = counts != 0
     values, counts, groups = values[used], counts[used], groups[used]
     with np.errstate(invalid="ignore", over="ignore"):
-        number = np.bincount(groups, counts, size)
-        total = np.bincount(groups, values * counts, size)
-        mean = np.divide(total, number, out=np.zeros(size), where=number != 0)
+        number = _sums(groups, counts, size)
+        mean = _sums(groups, values * (counts / number[groups]), size)  # no sum that could overflow
         apart = values - mean[groups]
-        return [number, mean, np.bincount(groups, apart * apart * counts, size)]
+        return [number, mean, _sums(groups, apart * apart * counts, size)]
+
+
+def _sums(groups: npt.NDArray[np.int64], values: Floats, size: int) -> Floats:
+    return np.bincount(groups, values, size).astype(np.float64, copy=False)
 
 
 def merged_moments(one: Sequence[Floats], other: Sequence[Floats]) -> list[Floats]:

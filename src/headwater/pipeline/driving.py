@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import HeadwaterError
 from headwater.read.relation import LOG
 from headwater.schema import Column, Schema
+from headwater.schema.plain import plain
 from headwater.schema.types import Integer, Long, String, Timestamp
 from headwater.spark.analyse import Relation as Known
 from headwater.spark.engine import Engine
@@ -69,7 +70,7 @@ class Driving:
             stored = self._pipeline._store.find(relation.name)
             appends = stored is not None and bool(stored.spec["appends_only"])
             return Known(relation.name, relation.schema, appends)
-        schema = relation.schema
+        schema = plain(relation.schema)
         if relation.kind == "log":
             columns = [Column(column.name, column.type) for column in schema]
             schema = Schema((*_LOG_COLUMNS, *columns))

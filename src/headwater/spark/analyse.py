@@ -28,6 +28,7 @@ from headwater.spark.quiet import quiet
 from headwater.spark.refusals import Refusals
 from headwater.views.plan import Aggregate, Constant, Field, Fields, Fragment, Join, Node, Plan, Source, Union
 
+_LOG_COLUMNS = {"_op", "_partition", "_offset", "_received_at"}
 _LONGEST_RANGE = 1_000_000
 _PASSING = {"SubqueryAlias", "View", "ResolvedHint", "Sort", "RebalancePartitions", "RepartitionByExpression"}
 _LINEAR = {"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"}
@@ -63,12 +64,18 @@ class Analyser:
             raise ViewRefused(what, where=name, hint="Spark does not accept this query") from error
 
     def _plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
+        self._forget_changed()
         analysed = self._analysed(name, sql)
         refusals = Refusals(self.catalyst, name)
         refusals.check(analysed)
+        refusals.check_text(sql, analysed)
         schema = self._schema(name, analysed)
         builder = _Builder(self.catalyst, self._by_rdd, refusals)
         optimised = self.catalyst.optimise(analysed)
+        if "ScalarSubquery" in self.catalyst.kinds(optimised):
+            raise ViewRefused(
+                "subqueries in expressions are not maintained yet", where=name, hint="write it as a join"
+            )
         root = builder.node(optimised)
         outputs = [label(attribute) for attribute in self.catalyst.items(optimised.output())]
         shown = {each.name: each for each in root.output}
@@ -103,6 +110,12 @@ class Analyser:
         self._by_rdd[frame._jdf.queryExecution().analyzed().rdd().id()] = relation
         return True
 
+    def _forget_changed(self) -> None:
+        """Another process may have dropped a relation, and declared another under its name."""
+        for name, known in list(self._registered.items()):
+            if self._relation(name) != known:
+                self.forget(name)
+
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped or changed."""
         if self._registered.pop(name, None) is not None:
@@ -123,8 +136,8 @@ class Analyser:
             if column.name.lower() in seen:
                 what = f"two columns are called {column.name}"
                 raise ViewRefused(what, where=name, hint="give each its own name with AS")
-            if column.name.lower() in {"_tick", "_weight", "_hash", "_row"}:
-                what = f"the column name {column.name} is ours"
+            if column.name.startswith("_") and column.name not in _LOG_COLUMNS:
+                what = f"names of columns that begin with _, like {column.name}, are ours"
                 raise ViewRefused(what, where=name, hint="give it another name with AS")
             seen.add(column.name.lower())
         return schema
@@ -179,7 +192,7 @@ class _Builder:
 
     def _is_short_range(self, plan: Java) -> bool:
         """`range(…)`: rows that the query itself holds, if they are not too many."""
-        return plan.nodeName() == "Range" and int(plan.numElements().toString()) <= _LONGEST_RANGE
+        return plan.nodeName() == "Range" and int(str(plan.numElements())) <= _LONGEST_RANGE
 
     def _fields(self, attributes: Sequence[Java]) -> Fields:
         return tuple(field_of(attribute) for attribute in attributes)
@@ -331,6 +344,10 @@ def _position(sql: str, error: AnalysisException) -> tuple[int, int] | None:
 
 def _hint(error: AnalysisException) -> str:
     parameters = error.getMessageParameters() or {}
+    if error.getCondition() == "UNRESOLVED_ROUTINE":
+        return "a Python function is declared with udf() in every process that declares views or ticks"
+    if (error.getCondition() or "").startswith("PARSE"):
+        return "correct the SQL there"
     for key in ("proposal", "suggestion", "hint"):
         if parameters.get(key):
             return f"did you mean {parameters[key]}?"

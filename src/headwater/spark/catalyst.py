@@ -14,6 +14,10 @@ Java = Any
 """An object that lives in the Java process."""
 
 
+_FOR_ONE_EXECUTION = (
+    "org.apache.spark.sql.execution.planmerging.MergeSubplans,"
+    "org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter"
+)
 _NUMBER = re.compile(r"#(\d+)")
 _JOIN_TYPE = re.compile(r'"joinType":\{"object":"[\w.]*?(\w+)\$"')
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
@@ -93,7 +97,11 @@ class Catalyst:
         return self.session.sessionState().analyzer().executeAndCheck(parsed, tracker)
 
     def optimise(self, analysed: Java) -> Java:
-        """The plan as Spark would run it: subqueries joined, predicates pushed down, columns pruned."""
+        """The plan as Spark would run it: subqueries joined, predicates pushed down, columns pruned.
+
+        Without what only serves a single execution: joining equal aggregates into one subquery, run-time filters.
+        """
+        self.spark.conf.set("spark.sql.optimizer.excludedRules", _FOR_ONE_EXECUTION)
         return self.session.sessionState().optimizer().execute(analysed)
 
     def is_a(self, thing: Java, name: str) -> bool:

@@ -58,7 +58,8 @@ class Evaluator:
         """An Arrow table as Spark's rows."""
         path = self._temporary()
         with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-            stream.write_table(table, max_chunksize=_BATCH_ROWS)
+            # Spark takes an empty batch for the end of the data, so there must be none among the others.
+            stream.write_table(table.combine_chunks(), max_chunksize=_BATCH_ROWS)
         try:
             tools = self._catalyst.jvm.org.apache.spark.sql.api.python.PythonSQLUtils
             frame = tools.toDataFrame(tools.readArrowStreamFromFile(path), computing.types, self._catalyst.session)
@@ -116,8 +117,10 @@ def rows_of(catalyst: Catalyst, plan: Java, fields: Fields) -> pa.Table:
 
 def evaluation_failed(error: Any) -> HeadwaterError:
     """Spark's own reason why an expression has no value."""
-    text = _cause(error)
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in _cause(error).splitlines() if line.strip()]
+    if any(line.startswith("Traceback ") for line in lines):  # of a Python worker
+        said = [line for line in lines if not line.startswith((" ", "Traceback "))]
+        return HeadwaterError(said[-1].removeprefix("headwater.errors.HeadwaterError: ").strip())
     return HeadwaterError(_first(lines) or "evaluation failed", where=_expression(lines))
 
 

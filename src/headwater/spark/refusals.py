@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from headwater.errors import ViewRefused
@@ -30,8 +31,8 @@ _OPERATORS = {
     "Offset": ("OFFSET is not maintained yet", "leave OFFSET out, and skip rows when you read the view"),
     "Window": ("window functions are not maintained yet", "group with GROUP BY, or compute them when you read"),
     "Expand": (
-        "GROUPING SETS, ROLLUP and CUBE are not maintained yet",
-        "write one GROUP BY per grouping and join them with UNION ALL",
+        "GROUPING SETS, ROLLUP, CUBE, UNPIVOT and hopping windows are not maintained yet",
+        "write one SELECT per grouping and join them with UNION ALL",
     ),
     "Intersect": ("INTERSECT is not maintained yet", "write an inner join of two SELECT DISTINCT"),
     "Except": ("EXCEPT is not maintained yet", "compare the two when you read them"),
@@ -53,6 +54,10 @@ _SUSPECT = (
     | {"LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "WindowExpression", "distinct", "AesEncrypt"}
 )
 """Without any of these there is nothing to refuse, and no need to look at every expression."""
+_STORE_THE_TIME = "store its value in a column when you append"
+_NOW = re.compile(r"'\s*(now|today|tomorrow|yesterday)\b[^']*'", re.IGNORECASE)
+_NOW_LITERAL = re.compile(rf"\b(date|timestamp\w*)\s*{_NOW.pattern}", re.IGNORECASE)
+_COLLATION = re.compile(r"COLLATE (\w+)")
 
 
 class Refusals:
@@ -68,13 +73,36 @@ class Refusals:
         if analysed.deterministic() and not kinds & _SUSPECT:
             return
         for plan in self._plans(analysed):
+            for expression in self._catalyst.items(plan.expressions()):
+                self._check_expression(expression)
             kind = plan.nodeName()
             if kind in _OPERATORS:
                 raise self.operator(plan)
             if kind == "Join" and plan.joinType().sql() in _JOINS:
                 raise self.join(plan)
-            for expression in self._catalyst.items(plan.expressions()):
-                self._check_expression(expression)
+
+    def check_text(self, sql: str, analysed: Java) -> None:
+        """Refuse texts like `TIMESTAMP 'now'`, of which Spark makes a constant while it reads the query."""
+        found = _NOW.search(sql)
+        if found is None:
+            return
+        casts = any(self._is_now(part) for plan in self._plans(analysed) for part in self._expressions(plan))
+        if casts or _NOW_LITERAL.search(sql):
+            before = sql[: found.start()]
+            line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+            where = f"{self._view}, line {line}, column {column}"
+            what = f"{found[0]} changes without any input"
+            raise ViewRefused(what, position=(line, column), where=where, hint=_STORE_THE_TIME)
+
+    def _expressions(self, plan: Java) -> Iterator[Java]:
+        for expression in self._catalyst.items(plan.expressions()):
+            yield from self._catalyst.walk(expression)
+
+    def _is_now(self, part: Java) -> bool:
+        """Whether a text like 'now' becomes a time."""
+        if part.nodeName() != "Cast" or part.dataType().sql() not in {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"}:
+            return False
+        return _NOW.fullmatch(f"'{self._catalyst.children(part)[0].toString()}'") is not None
 
     def _plans(self, plan: Java) -> Iterator[Java]:
         yield plan
@@ -91,7 +119,7 @@ class Refusals:
                 raise self._refused(part, "subqueries in expressions are not maintained yet", "write it as a join")
             if kind in _CLOCKS:
                 reason = f"{part.prettyName()}() changes without any input"
-                raise self._refused(part, reason, "store the time in a column when you append")
+                raise self._refused(part, reason, _STORE_THE_TIME)
             if kind == "AesEncrypt":
                 hint = "encrypt it when you append, and store that in a column"
                 raise self._refused(part, "aes_encrypt gives another answer each time", hint)
@@ -123,9 +151,9 @@ class Refusals:
             what = "session windows are not maintained yet"
             raise self._refused(expression, what, "group by window(at, '5 minutes')")
         kind = expression.dataType().sql()
-        if "COLLATE" in kind and "COLLATE UTF8_BINARY" not in kind:
+        if any(collation != "UTF8_BINARY" for collation in _COLLATION.findall(kind)):
             hint = "normalise it, as with lower(x), and drop the collation: x COLLATE UTF8_BINARY"
-            raise self._refused(expression, f"{kind} cannot be a key of a join or a group", hint)
+            raise self._refused(expression, f"{kind} cannot be a key, a group, or taken the least of, yet", hint)
 
     def aggregate(self, expression: Java, what: str, hint: str) -> ViewRefused:
         """An aggregate that is not maintained over such an input."""

@@ -76,7 +76,7 @@ def _start_context(name: str, master: str, wanted: Mapping[str, str]) -> SparkCo
         except PySparkRuntimeError as error:
             raise _did_not_start(java, said, error) from None
     if "spark.log.level" not in wanted:
-        context.setLogLevel("ERROR")
+        context.setLogLevel("FATAL")  # errors of tasks reach the caller as exceptions
     said.speak_up()
     return context
 
