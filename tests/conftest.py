@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
 from headwater.spark.session import start
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Spark for the whole run: pipelines that find it running take a session of it and leave it running."""
-    session = start("tests", master="local[2]")
-    yield session
-    session.stop()
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    """A session of the run's Spark, which ends with the run: pipelines that find it leave it running."""
+    return start("tests", master="local[2]")

@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import headwater as hw
-from headwater.spark.session import start
 from tests.equivalence.campaign import PATHS
 from tests.equivalence.shop import Shop
 
 
 @pytest.fixture(scope="module", autouse=True)
-def spark() -> Iterator[None]:
-    session = start("equivalence", master="local[2]")
-    yield
-    session.stop()
+def _running(spark: SparkSession) -> None:
+    """Pipelines find Spark running."""
 
 
 @pytest.fixture(params=PATHS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,8 @@ from pyspark.sql import SparkSession
 
 import headwater as hw
 from headwater.spark.replay import replay
-from headwater.spark.session import start
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = start("replay", master="local[2]")
-    yield session
-    session.stop()
 
 
 def test_a_replay_has_the_rows_of_a_tail(

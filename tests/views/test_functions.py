@@ -14,6 +14,7 @@ from headwater.change import WEIGHT
 from headwater.errors import HeadwaterError, ViewRefused
 from headwater.spark.analyse import Analyser
 from headwater.spark.evaluate import Evaluator
+from headwater.spark.session import start
 from headwater.state.arrangement import Arrangement
 from headwater.tick.small import Small
 
@@ -66,15 +67,13 @@ def by_us(analyser: Analyser, evaluator: Evaluator, sql: str) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_the_documented_example_of_every_function_gives_what_spark_gives(spark: SparkSession) -> None:
-    session = spark.newSession()
-    for key in ("spark.sql.ansi.enabled", "spark.sql.timeType.enabled"):
-        session.conf.set(key, "true")
+def test_the_documented_example_of_every_function_gives_what_spark_gives() -> None:
+    session = start("functions", master="local[2]")  # of the Spark that runs, if one does
     analyser = Analyser(session, lambda name: None)
     evaluator = Evaluator(analyser.catalyst)
     seen: Counter[str] = Counter()
     wrong = []
-    for sql in examples(spark):
+    for sql in examples(session):
         try:
             ours = by_us(analyser, evaluator, sql)
         except ViewRefused:
