@@ -15,7 +15,7 @@ from headwater.cli.main import COMMANDS
 from .page import blocks, commands
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md", "docs/reading.md"]
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md"]
         pytest.param("README.md", marks=pytest.mark.spark),
         pytest.param("docs/tutorial.md", marks=pytest.mark.spark),
         "docs/guide.md",
+        pytest.param("docs/reading.md", marks=pytest.mark.spark),
     ],
 )
 def test_every_block_runs_and_prints_what_is_shown(page: str, tmp_path: Path) -> None:

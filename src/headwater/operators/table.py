@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.operators.keys import Codes, codes, hashed_schema, with_hash
+from headwater.operators.keys import Codes, codes
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidate import consolidate
 
@@ -65,10 +65,10 @@ def _walked(rows: Codes, steps: Codes, before: Codes) -> tuple[Codes, Codes]:
     return touched, final - before[touched]
 
 
-def appended(records: pa.Table, key: Sequence[str]) -> pa.Table:
+def appended(rows: pa.Table) -> pa.Table:
     """Rows of a stream as a change."""
-    weights = pa.array(np.ones(records.num_rows, np.int64))
-    return with_hash(records.append_column(pa.field(WEIGHT, pa.int64()), weights), key)
+    weights = pa.array(np.ones(rows.num_rows, np.int64))
+    return rows.append_column(pa.field(WEIGHT, pa.int64()), weights)
 
 
 def negated(change: pa.Table) -> pa.Table:
@@ -87,6 +87,3 @@ def _weighed(records: pa.Table, schema: pa.Schema, weights: Codes | int) -> pa.T
 def record_schema(columns: pa.Schema) -> pa.Schema:
     """The columns of records on their way into a table."""
     return pa.schema([*columns, pa.field(OPERATION, pa.int8()), pa.field(HASH, pa.int64())])
-
-
-__all__ = ["appended", "hashed_schema", "keyed_changes", "multiset_changes", "negated", "record_schema"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
@@ -12,6 +12,7 @@ from headwater.schema.plain import plain
 from headwater.schema.types import Integer, Long, String, Timestamp
 from headwater.spark.analyse import Relation as Known
 from headwater.spark.engine import Engine
+from headwater.store import Declaration
 from headwater.tick.driver import Declared, Driver, Retention
 from headwater.tick.loop import run
 from headwater.tick.report import Tick
@@ -34,6 +35,7 @@ class Driving:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
         )
@@ -77,8 +79,15 @@ class Driving:
         return Known(relation.name, schema, relation.kind in {"stream", "log"})
 
     def _declared(self) -> Declared:
+        """What the store has declared; made anew only if that has changed, since every tick asks."""
+        declarations = self._pipeline._store.declarations()
+        if self._seen is None or self._seen[0] != declarations:
+            self._seen = declarations, self._made(declarations)
+        return self._seen[1]
+
+    def _made(self, declarations: Mapping[str, Declaration]) -> Declared:
         relations, views = {}, {}
-        for stored in self._pipeline._store.declarations().values():
+        for stored in declarations.values():
             found = self._pipeline._relations.find(stored.name)
             if found is None:
                 continue  # dropped in this moment

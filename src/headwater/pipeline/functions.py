@@ -1,25 +1,15 @@
-"""Functions of the user's that SQL may call."""
+"""Functions of the user's, checked when they are declared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import HeadwaterError
 from headwater.schema import parse
+from headwater.views.function import Udf
 
 KINDS = ("scalar", "pandas", "aggregate")
-
-
-@dataclass(frozen=True)
-class Udf:
-    """A function that is known to be deterministic."""
-
-    name: str
-    function: Callable[..., Any]
-    returns: str
-    kind: str = "scalar"
 
 
 def checked_udf(name: str, function: Callable[..., Any], returns: str, kind: str) -> Udf:

@@ -18,6 +18,7 @@ _FOR_ONE_EXECUTION = (
     "org.apache.spark.sql.execution.planmerging.MergeSubplans,"
     "org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter"
 )
+"""Rules that only serve a single execution: joining equal aggregates into one subquery, filters at run time."""
 _NUMBER = re.compile(r"#(\d+)")
 _JOIN_TYPE = re.compile(r'"joinType":\{"object":"[\w.]*?(\w+)\$"')
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
@@ -28,6 +29,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        spark.conf.set("spark.sql.optimizer.excludedRules", _FOR_ONE_EXECUTION)
         self.session: Java = spark._jsparkSession
         self.jvm = cast("Java", spark._jvm)
         plans: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
@@ -97,11 +99,7 @@ class Catalyst:
         return self.session.sessionState().analyzer().executeAndCheck(parsed, tracker)
 
     def optimise(self, analysed: Java) -> Java:
-        """The plan as Spark would run it: subqueries joined, predicates pushed down, columns pruned.
-
-        Without what only serves a single execution: joining equal aggregates into one subquery, run-time filters.
-        """
-        self.spark.conf.set("spark.sql.optimizer.excludedRules", _FOR_ONE_EXECUTION)
+        """The plan as Spark would run it: subqueries joined, predicates pushed down, columns pruned."""
         return self.session.sessionState().optimizer().execute(analysed)
 
     def is_a(self, thing: Java, name: str) -> bool:

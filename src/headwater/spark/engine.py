@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
 
 from headwater.schema import Schema
@@ -17,31 +17,8 @@ from headwater.spark.evaluate import Evaluator
 from headwater.spark.numbering import numbered
 from headwater.spark.session import start
 from headwater.spark.stages import Stages
+from headwater.views.function import Udf
 from headwater.views.plan import Plan
-
-
-class Udf(Protocol):
-    """A function of the user's, known to be deterministic."""
-
-    @property
-    def name(self) -> str:
-        """What SQL calls it."""
-        ...
-
-    @property
-    def function(self) -> Callable[..., Any]:
-        """The function."""
-        ...
-
-    @property
-    def returns(self) -> str:
-        """Its type, as DDL."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """scalar, pandas or aggregate."""
-        ...
 
 
 class Engine:
@@ -65,11 +42,6 @@ class Engine:
         self._udfs = udfs
         self._known: dict[str, Udf] = {}
         self._planning = threading.Lock()
-
-    @property
-    def version(self) -> str:
-        """What a view's answers may depend on beside its SQL."""
-        return f"spark {pyspark.__version__}"
 
     @property
     def queries(self) -> int:
@@ -101,7 +73,7 @@ class Engine:
             self.spark.stop()
 
 
-def register(spark: pyspark.sql.SparkSession, udf: Udf) -> None:
+def register(spark: SparkSession, udf: Udf) -> None:
     """Make a user's function known to a session."""
     if udf.kind == "scalar":
         spark.udf.register(udf.name, udf.function, udf.returns)

@@ -30,8 +30,7 @@ class Computing:
     """What Spark does for a fragment: `steps`, the lowest first, over a relation of `attributes`.
 
     The attributes are the fragment's inputs and the row number; `types` describes them as Spark does.
-    `plain`: projections and filters only, which Spark evaluates on the driver at once. `python`: user functions
-    that need Python workers.
+    `plain`: projections and filters only, which Spark evaluates on the driver at once.
     """
 
     attributes: tuple[Java, ...]
@@ -40,7 +39,6 @@ class Computing:
     inputs: Fields
     outputs: Fields
     plain: bool
-    python: bool
 
 
 def compile_fragment(catalyst: Catalyst, base: Node, chain: Chain) -> Fragment:
@@ -129,7 +127,6 @@ class _Compiler:
             inputs=tuple(self._field(attribute) for attribute in inputs),
             outputs=tuple(self._field(each.toAttribute()) for each in computed),
             plain=kinds <= {"Project", "Filter"} and not any(map(self._has_python, self._expressions(steps))),
-            python=bool(kinds & {"BatchEvalPython", "ArrowEvalPython"}),
         )
 
     def _required(self, step: Java, row: Java, required: set[int]) -> tuple[Java, set[int]]:

@@ -61,7 +61,6 @@ class Computation:
         self.paths: dict[str, str] = {}
         self.rows_read = 0
         self.changed: list[str] = []
-        self.topics = {n: r.number for n, r in relations.items() if r.kind in {"stream", "table"}}
 
     def tables(self) -> None:
         """Take the new records into the tables."""

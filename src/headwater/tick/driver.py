@@ -100,7 +100,7 @@ class Driver:
             cut = self._log.cut(list(topics), after=after, target=self._max_rows)
             rebuilding = before is None
             unfilled = [n for n, r in declared.relations.items() if r.kind == "view" and self._is_new(r, before)]
-            if not cut.rows and not unfilled and not (rebuilding and last is not None):
+            if not cut.rows and not unfilled and not rebuilding:
                 return None
             number = last.number + 1 if last else 1
             state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
@@ -117,7 +117,7 @@ class Driver:
             self._files.make_folder(os.path.join(self._scratch, state.name))
             try:
                 self._compute(computation, declared, unfilled)
-                record = self._written(computation, state, number, cut, started)
+                record = self._written(computation, state, number, cut, topics, started)
             except BaseException as error:
                 state.abandon()
                 self._check_replaced(epoch, error)
@@ -127,7 +127,7 @@ class Driver:
             # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
             self._store.commit(record, epoch=epoch, alone=rebuilding)
             crashpoint.reach("tick.committed")
-            self._keep_house(epoch, number, forced=rebuilding and last is not None)
+            self._keep_house(epoch, number, forced=rebuilding)
             return Tick.of(record)
 
     def _check_replaced(self, epoch: int, error: BaseException) -> None:
@@ -206,7 +206,13 @@ class Driver:
         return self._plans[relation.number]
 
     def _written(
-        self, computation: Computation, state: TickState, number: int, cut: Cut, started: float
+        self,
+        computation: Computation,
+        state: TickState,
+        number: int,
+        cut: Cut,
+        topics: Mapping[str, int],
+        started: float,
     ) -> TickRecord:
         state.merge()
         crashpoint.reach("tick.written")
@@ -221,7 +227,7 @@ class Driver:
             "queries": self.engine.queries - self._counted[0],
             "jobs": self.engine.stages.jobs - self._counted[1],
             "rewritten": state.rewritten,
-            "topics": computation.topics,
+            "topics": topics,
         }
         records = state.records(number, computation.changed)
         return TickRecord(number, self._clock.now(), cut.as_dict(), records, detail)

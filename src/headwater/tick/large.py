@@ -14,7 +14,7 @@ from headwater.operators.keys import hashed_schema
 from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
-from headwater.tick.relations import arranged, arrangement_of
+from headwater.tick.relations import arranged, arrangement_of, hashed
 from headwater.tick.small import Evaluator, applied
 from headwater.tick.state import TickState
 from headwater.tick.tasks import (
@@ -85,8 +85,7 @@ class Large:
 
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
-        key = relation.key or tuple(relation.columns.names)
-        runs = self._spool(root, tuple(_named(root, relation, key)), consolidated=True)
+        runs = self._spool(root, tuple(_named(root, relation, hashed(relation))), consolidated=True)
         schema = hashed_schema(root.schema)
         self._operate(portable(relation), [(runs, schema)], [(self._name, arranged(relation))])
 

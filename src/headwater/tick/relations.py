@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from headwater.change import HASH
 from headwater.log import Cut, Log, Records
 from headwater.operators.keys import hashed_schema, hashes
 from headwater.operators.table import appended, keyed_changes, multiset_changes, record_schema
@@ -76,7 +75,7 @@ def as_rows(kind: str, schema: pa.Schema, records: list[Records]) -> pa.Table:
     else:
         columns = [pa.chunked_array([r.batch.column(name) for r in records]) for name in schema.names]
         rows = pa.Table.from_arrays(columns, schema=schema)
-    return appended(rows, ()).drop_columns([HASH])
+    return appended(rows)
 
 
 def _between(relation: Relation, log: Log, after: Cut, until: Cut) -> Iterator[Records]:

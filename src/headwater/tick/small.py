@@ -12,6 +12,7 @@ from headwater.change import WEIGHT
 from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
+from headwater.operators.table import appended
 from headwater.state.consolidate import consolidate
 from headwater.state.shape import shaped
 from headwater.tick.state import TickState
@@ -59,7 +60,7 @@ class Small:
         if isinstance(node, Constant):
             return self._constant(node)
         if isinstance(node, Fragment):
-            return self.fragment(node, self.run(node.child))
+            return applied(node, self.run(node.child), self._evaluator.evaluate)
         if isinstance(node, Union):
             return self._union(node)
         if isinstance(node, Join):
@@ -74,17 +75,11 @@ class Small:
 
     def _constant(self, node: Constant) -> pa.Table:
         rows = node.rows if node.rows is not None else node.schema.empty_table()
-        weights = pa.array(np.full(rows.num_rows, int(self._filling), np.int64))
-        table = rows.select([each.name for each in node.output]) if node.output else rows
-        return table.append_column(WEIGHT_FIELD, weights).slice(0, rows.num_rows if self._filling else 0)
+        return appended(rows if self._filling else rows.slice(0, 0))
 
     def _union(self, node: Union) -> pa.Table:
         schema = node.schema.append(WEIGHT_FIELD)
         return pa.concat_tables([shaped(self.run(child), schema) for child in node.inputs])
-
-    def fragment(self, node: Fragment, table: pa.Table) -> pa.Table:
-        """A stateless stretch over a change."""
-        return applied(node, table, self._evaluator.evaluate)
 
     def _join(self, node: Join) -> pa.Table:
         sides: list[Side] = []

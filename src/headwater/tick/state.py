@@ -43,10 +43,6 @@ class TickState:
         self._threads = threading.Lock()
         self.rewritten = 0
 
-    def has(self, name: str) -> bool:
-        """Whether an arrangement was there before this tick."""
-        return name in self._before
-
     def before(self, name: str, schema: pa.Schema) -> Arrangement:
         """An arrangement as the last tick left it."""
         detail = self._before.get(name)

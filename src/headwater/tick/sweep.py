@@ -26,8 +26,8 @@ def expire(store: Store, pins: Pins, now: int, epoch: int, *, ticks: int, second
 def sweep(store: Store, files: Files, folder: str, epoch: int, committed: int) -> list[str]:
     """Remove files of lower epochs, and of this driver's own ticks, that no committed tick names.
 
-    Files of higher epochs are somebody else's: a driver that was replaced removes nothing of its successor's. So
-    that it removes nothing that its successor has come to need either, the caller checks the epoch just before.
+    Files of higher epochs are somebody else's: a driver that was replaced removes nothing of its successor's. Nor
+    can a successor come to need what is not named now: it names what was named before, and files of its own.
     """
     used = {run.file for detail in store.files() for run in Manifest.from_dict(detail).runs}
     removed = []

@@ -28,10 +28,11 @@ from headwater.state.consolidate import consolidate
 from headwater.state.open_run import open_run
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
+from headwater.state.shape import shaped
 from headwater.tick.output import view_change
 from headwater.tick.pieces import Piece
 from headwater.tick.relations import arranged, changed, columns_of, table_records
-from headwater.tick.small import ROW, applied
+from headwater.tick.small import ROW, WEIGHT_FIELD, applied
 from headwater.views.plan import Aggregate, Constant, Fragment, Join
 
 Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate)
@@ -115,14 +116,11 @@ class Spooling:
         mine = np.flatnonzero(places >> _PIECE == number)
         rows = pa.array(places[mine] & ((1 << _PIECE) - 1))
         computed = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine))
-        columns = {new: table.column(old).take(rows) for new, old in self.fragment.passed}
+        columns = {name: computed.column(name) for name in computed.schema.names}
+        columns |= {new: table.column(old).take(rows) for new, old in self.fragment.passed}
         columns[WEIGHT] = table.column(WEIGHT).take(rows)
-        schema = self.fragment.schema.append(pa.field(WEIGHT, pa.int64()))
-        for name in schema.names:
-            if name not in columns:
-                column, wanted = computed.column(name), schema.field(name).type
-                columns[name] = column if column.type == wanted else column.cast(wanted)
-        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        schema = self.fragment.schema.append(WEIGHT_FIELD)
+        return shaped(pa.table([columns[name] for name in schema.names], names=schema.names), schema)
 
     def finished(self, tables: list[pa.Table]) -> Report:
         """Hash, consolidate, sort and write."""

@@ -20,6 +20,8 @@ _LEADING = (
     pa.field("_offset", pa.int64()),
     pa.field("_received_at", pa.timestamp("us", "UTC")),
 )
+LOG_COLUMNS = tuple(field.name for field in _LEADING)
+"""What `<topic>__log` has before the topic's own columns."""
 
 
 def log_schema(schema: Schema) -> pa.Schema:
