@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 import headwater as hw
 from headwater.files import Files
-from headwater.pipeline.driving import Driving, duration_seconds
+from headwater.pipeline.driving import Driving
 from headwater.schema import Schema, parse
 from headwater.spark.engine import Engine
-from headwater.tick.driver import Driver, Retention
+from headwater.tick.driver import Driver
 from headwater.tick.small import ROW
 from headwater.views.plan import Aggregate, Call, Field, Fragment, Join, Node, Plan, Source
 
@@ -143,21 +143,7 @@ class HandEngine:
 
 def drive(pipeline: hw.Pipeline, *, files: Files | None = None, large: bool = False) -> Driver:
     """Have a pipeline driven without Spark; its driver makes its files through `files`."""
-    driving = Driving.__new__(Driving)
-    driving._pipeline = pipeline
-    driving.engine = cast("Engine", HandEngine())
-    driving.driver = Driver(
-        pipeline._store,
-        pipeline._log,
-        pipeline.path,
-        pipeline._lease,
-        pipeline.clock,
-        driving.engine,
-        driving._declared,
-        Retention(pipeline.retain_ticks, duration_seconds(pipeline.retain_for)),
-        max_rows=pipeline.max_rows,
-        files=files,
-    )
+    driving = Driving(pipeline, cast("Engine", HandEngine()), files)
     if large:
         driving.driver.small_rows = 0
     pipeline._driving = driving

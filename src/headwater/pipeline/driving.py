@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
+from headwater.files import Files
 from headwater.read.relation import LOG
 from headwater.schema import Column, Schema
 from headwater.schema.plain import plain
@@ -33,10 +34,10 @@ _UNITS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1, "minute": 60, "
 class Driving:
     """One process's Spark session for a pipeline, and its driver."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, engine: Engine | None = None, files: Files | None = None) -> None:
         self._pipeline = pipeline
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
-        self.engine = Engine(
+        self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
         )
         self.driver = Driver(
@@ -49,6 +50,7 @@ class Driving:
             self._declared,
             Retention(pipeline.retain_ticks, duration_seconds(pipeline.retain_for)),
             max_rows=pipeline.max_rows,
+            files=files,
         )
 
     def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
