@@ -26,6 +26,7 @@ from headwater.log.tail_file import Synced, TailFile, Written
 from headwater.log.walk import Walk
 
 _PATIENCE = 5.0
+_WRITE_BACK = 4 << 20
 
 
 class Partition:
@@ -152,7 +153,8 @@ class Partition:
         segment = self._segments.get(written.segment)
         if written.byte > segment.header.length and written.byte + prepared.size > self._segment_bytes:
             segment, written = self._roll(segment, written)
-        stamp = dataclasses.replace(stamp, received_at=max(stamp.received_at, written.received_at))
+        if stamp.received_at < written.received_at:
+            stamp = dataclasses.replace(stamp, received_at=written.received_at)
         try:
             entry = segment.write(written.byte, written.next_offset, self._synced_in(written), prepared, stamp)
             crashpoint.reach("append.written")
@@ -163,7 +165,16 @@ class Partition:
                 self._commit.seal(written.mark, written.generation)
             raise _cannot_write(segment, error) from error
         crashpoint.reach("append.published")
+        if not self.durable:
+            self._write_back(segment, entry)
         return entry
+
+    @staticmethod
+    def _write_back(segment: Segment, entry: Entry) -> None:
+        """Nobody waits for the disk here, but the segment's end will: keep little for it to wait for."""
+        start, end = (mark.byte // _WRITE_BACK * _WRITE_BACK for mark in (entry.place, entry.after))
+        if start < end:
+            segment.begin_sync(start, end)
 
     def _end(self) -> Written:
         if self._written is None:
@@ -181,8 +192,10 @@ class Partition:
             with suppress(OSError):
                 index.add(self._files, self.folder, entry)
             indexed = entry.place.byte
-        self._written = dataclasses.replace(
-            written,
+        self._written = Written(
+            boot=written.boot,
+            generation=written.generation,
+            segment=written.segment,
             byte=entry.after.byte,
             next_offset=entry.end,
             sequence=entry.sequence,

@@ -174,6 +174,10 @@ class Segment:
         """Return when all of its bytes are on disk."""
         self._files.sync(self._handle)
 
+    def begin_sync(self, start: int, end: int) -> None:
+        """Have bytes put on disk in the background."""
+        self._files.begin_sync(self._handle, start, end - start)
+
     def rewrite(self, start: int, end: int) -> None:
         """Write bytes over themselves: after a failed fsync the kernel may hold them for clean."""
         self._files.write(self._handle, [self._files.read(self._handle, end - start, start)], start)

@@ -76,24 +76,26 @@ def in_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     joined: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        for piece in _split(batch):
-            if joined and size + piece.nbytes > FRAME_BYTES:
+        for piece, its_bytes in _split(batch):
+            if joined and size + its_bytes > FRAME_BYTES:
                 yield _join(joined)
                 joined, size = [], 0
             joined.append(piece)
-            size += piece.nbytes
+            size += its_bytes
     if joined:
         yield _join(joined)
 
 
-def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    pieces = max(1, -(-batch.nbytes // FRAME_BYTES))
-    rows = max(1, -(-batch.num_rows // pieces))
-    if batch.num_rows <= rows:
-        yield batch
+def _split(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Pieces with their bytes, which take a while to count."""
+    size = batch.nbytes
+    if size <= FRAME_BYTES:
+        yield batch, size
         return
+    rows = max(1, -(-batch.num_rows // -(-size // FRAME_BYTES)))
     for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+        piece = batch.slice(start, rows)
+        yield piece, piece.nbytes
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -18,6 +18,13 @@ from headwater.topics.declaration import TopicDeclaration
 from headwater.topics.record_view import OPERATIONS, as_log_table, log_schema
 
 _NEWS_TIMEOUT = 0.5
+_MANY = 1 << 16
+_REPEATED = [pa.array(np.full(_MANY, operation, np.int8)) for operation in range(len(OPERATIONS))]
+
+
+def _repeated(operation: int, rows: int) -> pa.Array:
+    """An operation for each of so many rows."""
+    return _REPEATED[operation][:rows] if rows <= _MANY else pa.array(np.full(rows, operation, np.int8))
 
 
 class Topic:
@@ -107,7 +114,7 @@ class Topic:
         """The rows by partition, in order, each with what was done to it."""
         if batch.num_rows == 0:
             return {}
-        operations = pa.array(np.full(batch.num_rows, OPERATIONS.index(operation), np.int8))
+        operations = _repeated(OPERATIONS.index(operation), batch.num_rows)
         stored = pa.RecordBatch.from_arrays([operations, *batch.columns], schema=self._stored_schema)
         if self.partitions == 1:
             return {0: stored}
