@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from headwater.change import HASH, WEIGHT
 from headwater.state import consolidate, identical
 from headwater.state.consolidate import combine
 from tests.state.changes import SCHEMA, changes, table, total
+
+
+@pytest.fixture(autouse=True, params=["few rows", "many rows"])
+def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything holds for many rows too, which are told apart by their fingerprints first."""
+    if request.param == "many rows":
+        monkeypatch.setattr(import_module("headwater.state.consolidate"), "_FEW", 0)
 
 
 def weights(values: list[Any], kind: pa.DataType, weight: list[int] | None = None) -> list[int]:
@@ -166,6 +174,13 @@ def test_every_type_can_be_consolidated_and_compared(kind: pa.DataType) -> None:
 
 def test_null_columns_are_columns() -> None:
     assert weights([None, None], pa.null()) == [2]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if len(pa.array([None], kind).buffers()) == 2], ids=str)
+def test_what_lies_beneath_a_null_does_not_matter(kind: pa.DataType) -> None:
+    beneath = pa.py_buffer(bytes(range(2 * 16)))
+    nulls = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), beneath])
+    assert consolidate(pa.table({"value": nulls, WEIGHT: [1, 1]})).column(WEIGHT).to_pylist() == [2]
 
 
 def test_rows_are_identical_only_if_all_columns_are() -> None:

@@ -12,6 +12,7 @@ from headwater.state.consolidate import combine
 from headwater.state.gather import Indices
 from headwater.state.open_run import OpenRun, open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.state.threads import in_order
 
 SLICE_ROWS = 1 << 20
 
@@ -59,11 +60,16 @@ class Arrangement:
 
         Rows of one hash are never in two tables; no table is empty.
         """
+        if self.count(low, high) <= rows:
+            slices = iter([self._between(low, high)])
+        else:
+            slices = in_order(lambda bounds: self._between(*bounds), self._ranges(low, high, rows))
+        yield from (table for table in slices if table.num_rows)
+
+    def _ranges(self, low: int, high: int, rows: int) -> Iterator[tuple[int, int]]:
         while low <= high:
             end = self.reach(low, high, rows)
-            table = self._between(low, end)
-            if table.num_rows:
-                yield table
+            yield low, end
             low = end + 1
 
     def reach(self, low: int, high: int, rows: int) -> int:

@@ -10,16 +10,64 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
 from headwater.schema.hash import encode
 
+_INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
 
 def bit_columns(columns: Iterable[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
     """Columns that are the same in two rows (null counting as a value) exactly when the given ones are."""
     return [bits for column in columns for bits in _bit_columns(column)]
+
+
+def fingerprints(columns: Iterable[pa.ChunkedArray], seed: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """A number for each row, from what is quick to look at: equal for equal rows, and seldom for others.
+
+    Of texts and the like that is the length only. `columns` are those that `bit_columns` gave.
+    """
+    mixed = seed.view(np.uint64).copy()
+    for column in columns:
+        for numbers in _quick_numbers(column):
+            mixed ^= numbers
+            mixed *= _ODD
+            mixed ^= mixed >> _HALF
+    return mixed
+
+
+def _quick_numbers(column: pa.ChunkedArray) -> list[npt.NDArray[np.uint64]]:
+    given = column.type
+    if arrow_types.is_boolean(given):
+        found = [column]
+    elif arrow_types.is_binary(given) or arrow_types.is_string(given) or arrow_types.is_large_binary(given):
+        found = [pc.binary_length(column)]
+    elif arrow_types.is_decimal128(given):
+        found = [_by_chunk(column, _low_bits, pa.int64())]
+    elif arrow_types.is_primitive(given) and given.bit_width in _INTEGERS:
+        integer = _INTEGERS[given.bit_width]
+        found = [_by_chunk(column, lambda chunk: chunk.view(integer), integer)]
+    else:
+        found = []
+    if column.null_count:
+        found.append(column.is_valid())
+    return [_unsigned(each) for each in found]
+
+
+def _low_bits(array: pa.Array) -> pa.Array:
+    """The lower half of each decimal."""
+    halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+    return pa.array(halves, mask=array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None)
+
+
+def _unsigned(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    filled = pc.fill_null(column, pa.scalar(0).cast(column.type)) if column.null_count else column
+    return np.asarray(filled.to_numpy(), dtype=np.int64).view(np.uint64)
 
 
 def _bit_columns(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
@@ -44,7 +92,7 @@ def _encoded(array: pa.Array) -> pa.Array:
 
 
 def _bits_type(given: pa.DataType) -> pa.DataType:
-    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[given.bit_width]
+    return _INTEGERS[given.bit_width]
 
 
 def _float_bits(array: pa.Array) -> pa.Array:

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.change import HASH, WEIGHT
-from headwater.state.bits import bit_columns
+from headwater.state.bits import bit_columns, fingerprints
 from headwater.state.gather import Indices, gather
 
 _SMALL = 16 << 20
+_FEW = 4096
 
 Mask = npt.NDArray[np.bool_]
 
@@ -76,6 +77,8 @@ def _settle(table: pa.Table, suspects: Indices, order: Indices | None) -> pa.Tab
     weights = numbers(table, WEIGHT)
     kept = weights != 0
     changed = False
+    if len(suspects) > _FEW:
+        suspects = _alike(table, suspects)
     if len(suspects):
         firsts, sums = _sums(table, suspects)
         kept[suspects] = False
@@ -91,6 +94,14 @@ def _settle(table: pa.Table, suspects: Indices, order: Indices | None) -> pa.Tab
         return table
     place = table.schema.get_field_index(WEIGHT)
     return table.set_column(place, table.schema.field(place), pa.array(weights))
+
+
+def _alike(table: pa.Table, suspects: Indices) -> Indices:
+    """The suspects without most of those that are like no other: under one key there are often many rows."""
+    rows = gather(table, suspects) if len(suspects) < table.num_rows else table
+    columns = bit_columns(rows.drop_columns([WEIGHT]).columns)
+    seed = numbers(rows, HASH) if HASH in rows.column_names else np.zeros(rows.num_rows, dtype=np.int64)
+    return suspects[_repeated(fingerprints(columns, seed).view(np.int64))]
 
 
 def _sums(table: pa.Table, suspects: Indices) -> tuple[Indices, Indices]:

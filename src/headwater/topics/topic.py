@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,16 @@ from headwater.topics.record_view import OPERATIONS, as_log_table, log_schema
 
 _NEWS_TIMEOUT = 0.5
 _MANY = 1 << 16
-_REPEATED = [pa.array(np.full(_MANY, operation, np.int8)) for operation in range(len(OPERATIONS))]
 
 
 def _repeated(operation: int, rows: int) -> pa.Array:
     """An operation for each of so many rows."""
-    return _REPEATED[operation][:rows] if rows <= _MANY else pa.array(np.full(rows, operation, np.int8))
+    return _many(operation)[:rows] if rows <= _MANY else pa.array(np.full(rows, operation, np.int8))
+
+
+@cache
+def _many(operation: int) -> pa.Array:
+    return pa.array(np.full(_MANY, operation, np.int8))
 
 
 class Topic:
