@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -87,17 +87,19 @@ class Arrangement:
 
     def count(self, low: int, high: int) -> int:
         """How many rows the runs have from hash `low` to `high`; consolidated there may be fewer."""
-        return sum(end - start for _, start, end in self._spans(low, high))
+        whole = [run for run in self.runs if low <= run.low and run.high <= high]
+        parts = [run for run in self.runs if low > run.low or run.high > high]
+        return sum(run.rows for run in whole) + sum(end - start for _, start, end in self._spans(parts, low, high))
 
     def _between(self, low: int, high: int) -> pa.Table:
-        spans = self._spans(low, high)
+        spans = self._spans(self.runs, low, high)
         parts = [self._shaped(opened.slice(start, end)) for opened, start, end in spans if start < end]
         return combine(parts, ordered=True) if parts else self.schema.empty_table()
 
-    def _spans(self, low: int, high: int) -> list[tuple[OpenRun, int, int]]:
+    def _spans(self, runs: Iterable[Run], low: int, high: int) -> list[tuple[OpenRun, int, int]]:
         """Of every run that has hashes in the range: from which row to which."""
         spans = []
-        for run in self.runs:
+        for run in runs:
             first, last = max(low, run.low), min(high, run.high)
             if first <= last:
                 opened = self._open(run)

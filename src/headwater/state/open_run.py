@@ -163,8 +163,9 @@ def open_run(folder: str, run: Run, schema: pa.Schema) -> OpenRun:
                 raise
         msg = f"the run at byte {run.offset} cannot be read: {error}"
         raise Unavailable(msg, where=path, hint=_HINT) from error
-    if opened.schema.names != schema.names or opened.schema.types != schema.types:
-        msg = f"the run at byte {run.offset} has other columns: {_columns(opened.schema)}, not {_columns(schema)}"
+    given = opened.schema
+    if not given.equals(schema) and (given.names != schema.names or given.types != schema.types):
+        msg = f"the run at byte {run.offset} has other columns: {_columns(given)}, not {_columns(schema)}"
         raise Unavailable(msg, where=path, hint=_HINT)
     return opened
 
