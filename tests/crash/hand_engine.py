@@ -123,6 +123,7 @@ class HandEngine:
 
     def __init__(self) -> None:
         self.queries = 0
+        self.meaning: dict[str, str] = {}
         self.stages = HandStages(self)
 
     def plan(self, name: str, _sql: str) -> tuple[Plan, Schema]:

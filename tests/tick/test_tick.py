@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,56 @@ def test_the_rows_that_a_query_itself_holds_are_there_once(tmp_path: Path) -> No
         pipeline.view("few", "SELECT id FROM range(3) UNION ALL SELECT * FROM VALUES (7L), (7L)")
         pipeline.tick()
         assert rows(pipeline, "few") == Counter({(0,): 1, (1,): 1, (2,): 1, (7,): 2})
+
+
+HOURS = "SELECT hour(at) AS hour, count(*) AS events FROM events GROUP BY hour(at)"
+
+
+def test_in_another_time_zone_everything_is_built_again(tmp_path: Path) -> None:
+    def opened(timezone: str) -> tuple[hw.Pipeline, hw.Stream]:
+        pipeline = hw.Pipeline("zones", tmp_path, timezone=timezone)
+        events = pipeline.stream("events", "at TIMESTAMP")
+        pipeline.view("hours", HOURS)
+        return pipeline, events
+
+    pipeline, events = opened("UTC")
+    with pipeline:
+        events.append([{"at": at(10)}, {"at": at(23)}])
+        first = pipeline.tick()
+        assert first is not None
+        assert rows(pipeline, "hours") == Counter({(10, 1): 1, (23, 1): 1})
+    pipeline, events = opened("UTC")
+    with pipeline:
+        assert pipeline.tick() is None
+    pipeline, events = opened("Asia/Tokyo")
+    with pipeline:
+        assert rows(pipeline, "hours") == Counter({(10, 1): 1, (23, 1): 1})
+        assert pipeline.tick() is not None
+        assert rows(pipeline, "hours") == Counter({(19, 1): 1, (8, 1): 1})
+        assert_same_as_batch(pipeline)
+        with pytest.raises(hw.VersionExpired):
+            list(pipeline.changes("hours", since=first.number))
+        events.append([{"at": at(10)}])
+        assert pipeline.tick() is not None
+        assert rows(pipeline, "hours") == Counter({(19, 2): 1, (8, 1): 1})
+
+
+def at(hour: int) -> datetime:
+    return datetime(2026, 11, 15, hour, tzinfo=UTC)
+
+
+def test_what_cannot_be_built_again_in_another_time_zone_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hw.Pipeline("zones", tmp_path) as pipeline:
+        events = pipeline.stream("events", "at TIMESTAMP")
+        pipeline.view("hours", HOURS)
+        events.append([{"at": at(10)}])
+        pipeline.tick()
+    with hw.Pipeline("zones", tmp_path, timezone="Asia/Tokyo") as pipeline:
+        monkeypatch.setattr(pipeline._log, "start", lambda _topic, _partition: 1)
+        with pytest.raises(hw.HeadwaterError, match=r"time zone was UTC and is Asia/Tokyo.*offsets 0 to 0"):
+            pipeline.tick()
+        assert rows(pipeline, "hours") == Counter({(10, 1): 1})
+    with hw.Pipeline("zones", tmp_path) as pipeline:
+        assert pipeline.tick() is None

@@ -36,6 +36,8 @@ class Driving:
 
     def __init__(self, pipeline: Pipeline, engine: Engine | None = None, files: Files | None = None) -> None:
         self._pipeline = pipeline
+        if pipeline._store.kept("pipeline.timezone") != pipeline.timezone:
+            pipeline._store.keep({"pipeline.timezone": pipeline.timezone})  # that of its views
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone

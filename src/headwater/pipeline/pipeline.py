@@ -92,7 +92,7 @@ class Pipeline:
         if known is not None and known != self.name:
             msg = f"this folder holds the pipeline {known!r}, not {self.name!r}"
             raise HeadwaterError(msg, where=self.path, hint="choose another path")
-        if known is None or self._store.kept("pipeline.timezone") != self.timezone:
+        if known is None:
             Files().sync_folder(self.path)
             self._store.keep({"pipeline.name": self.name, "pipeline.timezone": self.timezone})
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
@@ -22,7 +23,10 @@ from headwater.views.plan import Plan
 
 
 class Engine:
-    """Plans views and evaluates their expressions. Safe for threads."""
+    """Plans views and evaluates their expressions. Safe for threads.
+
+    `meaning` is what the same SQL depends on beside its inputs.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,7 @@ class Engine:
         master: str | None = None,
         timezone: str = "UTC",
     ) -> None:
+        self.meaning = {"Spark": pyspark.__version__, "time zone": timezone, "ANSI": "true"}
         self._own = SparkContext._active_spark_context is None
         self.spark = start(name, master=master or "local[*]", timezone=timezone)
         self._analyser = Analyser(self.spark, relation)

@@ -138,7 +138,10 @@ class Driver:
             raise Fenced(msg, where=self._folder, hint="stop this process, or take over again") from error
 
     def _state_before(self, epoch: int, last: TickRecord | None) -> Mapping[str, Mapping[str, object]] | None:
-        """The arrangements of the last tick; None if files of them are gone and all must be built again."""
+        """The arrangements of the last tick; None if all must be built again.
+
+        So it is if files are gone, or if the same SQL may mean something else now.
+        """
         if last is None:
             self._files.make_folder(self._folder)
             return {}
@@ -148,14 +151,27 @@ class Driver:
             self._files.make_folder(self._folder)
             there = set(self._files.list(self._folder))
             if used - there:
-                self._check_rebuildable()
+                self._check_rebuildable("files of the state are missing", "restore the state folder from a backup")
+                return None
+            if other := self._other_meaning(last):
+                self._check_rebuildable(other, "open the pipeline as it was before")
                 return None
             self._sweep(epoch, last.number)
             clear_scratch(self._scratch, epoch)
             self._checked = epoch
         return found
 
-    def _check_rebuildable(self) -> None:
+    def _other_meaning(self, last: TickRecord) -> str:
+        """What has changed since the last tick of that which expressions depend on."""
+        before = last.detail.get("meaning", {})
+        changed = [
+            f"{what} was {before[what]} and is {now}"
+            for what, now in self.engine.meaning.items()
+            if before.get(what, now) != now
+        ]
+        return ", ".join(changed)
+
+    def _check_rebuildable(self, reason: str, hint: str) -> None:
         """The log must still have everything from its beginning."""
         gone = []
         for name, relation in self._declared().relations.items():
@@ -165,10 +181,8 @@ class Driver:
                     if start:
                         gone.append(f"{name}, partition {partition}, offsets 0 to {start - 1}")
         if gone:
-            msg = (
-                f"files of the state are missing, and it cannot be built again: the log has lost {'; '.join(gone)}"
-            )
-            raise HeadwaterError(msg, where=self._folder, hint="restore the state folder from a backup")
+            msg = f"{reason}, and the state cannot be built again: the log has lost {'; '.join(gone)}"
+            raise HeadwaterError(msg, where=self._folder, hint=hint)
 
     def _is_new(self, relation: Relation, before: Mapping[str, object] | None) -> bool:
         return before is None or relation.arrangement not in before
@@ -227,6 +241,7 @@ class Driver:
             "queries": self.engine.queries - self._counted[0],
             "jobs": self.engine.stages.jobs - self._counted[1],
             "rewritten": state.rewritten,
+            "meaning": self.engine.meaning,
             "topics": topics,
         }
         records = state.records(number, computation.changed)
