@@ -182,6 +182,19 @@ def test_a_driver_that_misses_a_file_because_it_was_replaced_is_told_so(tmp_path
         expected.check(new)
 
 
+def test_a_driver_that_was_replaced_is_told_so_though_it_has_nothing_to_do(tmp_path: Path) -> None:
+    with shop.opened(str(tmp_path), views=False) as old, shop.opened(str(tmp_path), views=False) as new:
+        for pipeline in (old, new):
+            drive(pipeline)
+            shop.declare_views(pipeline)
+        some(shop.Traffic(new, 1))
+        old.tick()
+        assert old.tick() is None
+        new.take_over()
+        fenced_tick(old)
+        assert new.tick() is None
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_stopped_spark_driver_that_was_replaced_is_fenced_and_views_equal_batch(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ class Driver:
             rebuilding = before is None
             unfilled = [n for n, r in declared.relations.items() if r.kind == "view" and self._is_new(r, before)]
             if not cut.rows and not unfilled and not rebuilding:
+                self._check_current(epoch)
                 return None
             number = last.number + 1 if last else 1
             state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
@@ -120,7 +121,8 @@ class Driver:
                 record = self._written(computation, state, number, cut, topics, started)
             except BaseException as error:
                 state.abandon()
-                self._check_replaced(epoch, error)
+                if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
+                    self._check_current(epoch, error)
                 raise
             finally:
                 shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
@@ -130,12 +132,11 @@ class Driver:
             self._keep_house(epoch, number, forced=rebuilding)
             return Tick.of(record)
 
-    def _check_replaced(self, epoch: int, error: BaseException) -> None:
-        """A driver that was replaced may miss files that its successor did not need any more."""
-        current = self._store.lease().epoch if isinstance(error, Unavailable) else epoch
+    def _check_current(self, epoch: int, cause: BaseException | None = None) -> None:
+        current = self._store.lease().epoch
         if current != epoch:
             msg = f"this driver's epoch {epoch} was replaced by {current}; nothing is committed"
-            raise Fenced(msg, where=self._folder, hint="stop this process, or take over again") from error
+            raise Fenced(msg, where=self._folder, hint="stop this process, or take over again") from cause
 
     def _state_before(self, epoch: int, last: TickRecord | None) -> Mapping[str, Mapping[str, object]] | None:
         """The arrangements of the last tick; None if all must be built again.
