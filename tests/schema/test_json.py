@@ -107,6 +107,15 @@ def test_a_value_is_written_as(kind: str, value: object, expected: object) -> No
     assert line(kind, value) == expected
 
 
+def test_dates_and_times_of_any_year_are_written() -> None:
+    days = [2_932_897, -719_163, 0]
+    microseconds = pa.array([86_400_000_000 * day for day in days])
+    columns = [pa.array(days, pa.int32()).cast(pa.date32()), microseconds.cast(pa.timestamp("us", "UTC"))]
+    written = [json.loads(line) for line in to_json(pa.table(columns, names=["date", "time"]))]
+    dates = ["10000-01-01", "0000-12-31", "1970-01-01"]
+    assert written == [{"date": date, "time": f"{date}T00:00:00Z"} for date in dates]
+
+
 def test_a_line_is_compact_and_a_table_gives_one_per_row() -> None:
     table = pa.table({"a": pa.chunked_array([[1], [2]]), "b": ["é", None]})
     assert list(to_json(table)) == ['{"a":1,"b":"é"}', '{"a":2,"b":null}']

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from headwater.cli.text import Columns, cell
-from headwater.errors import HeadwaterError
 from headwater.schema.json import to_json
 
 _RUN = 1000
@@ -28,11 +27,7 @@ def text_lines(table: pa.Table) -> Iterator[str]:
 
 def json_lines(table: pa.Table) -> Iterator[str]:
     """A JSON object for each row; a name that comes again gets a number."""
-    try:
-        yield from to_json(table.rename_columns(_apart(table.column_names)))
-    except OverflowError:
-        msg = "a date or time lies outside the years 1 to 9999 and cannot be written"
-        raise HeadwaterError(msg, hint="cast the column to VARCHAR in the query") from None
+    yield from to_json(table.rename_columns(_apart(table.column_names)))
 
 
 def numeric(table: pa.Table) -> set[str]:

@@ -36,7 +36,6 @@ _DURATION = re.compile(
 )
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\Z")
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (the epoch of zoneless timestamps)
 
 
 def loads(text: str) -> Any:
@@ -197,6 +196,8 @@ def _raw(array: pa.Array) -> list[Any]:
     counted = (arrow_types.is_timestamp, arrow_types.is_time64, arrow_types.is_duration)
     if any(is_kind(array.type) for is_kind in counted):
         return list(array.view(pa.int64()).to_pylist())
+    if arrow_types.is_date32(array.type):
+        return list(array.view(pa.int32()).to_pylist())
     return list(array.to_pylist())
 
 
@@ -208,8 +209,8 @@ def _write_float(value: float, given: pa.DataType) -> float | str:
 
 def _write_timestamp(value: int, given: pa.DataType) -> str:
     per_second = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[given.unit]
-    instant = _EPOCH + dt.timedelta(microseconds=value * 1_000_000 // per_second)
-    return instant.isoformat() + ("" if given.tz is None else "Z")
+    instant = np.datetime64(value * 1_000_000 // per_second, "us")  # of any year, unlike Python's own
+    return str(instant).removesuffix(".000000") + ("" if given.tz is None else "Z")
 
 
 def _write_time(value: int, given: pa.DataType) -> str:
@@ -273,7 +274,7 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType]
     (arrow_types.is_time64, _write_time),
     (arrow_types.is_duration, _write_duration),
     (arrow_types.is_decimal, lambda value, _: str(value)),
-    (arrow_types.is_date, lambda value, _: value.isoformat()),
+    (arrow_types.is_date32, lambda value, _: str(np.datetime64(value, "D"))),
     (arrow_types.is_binary, lambda value, _: base64.b64encode(value).decode()),
     (arrow_types.is_large_binary, lambda value, _: base64.b64encode(value).decode()),
 )
