@@ -107,6 +107,21 @@ def test_one_deleted_file_of_the_newest_version_is_enough_to_build_all_again(tmp
         expected.check(pipeline)
 
 
+def test_when_the_same_sql_has_an_other_meaning_everything_is_built_again(tmp_path: Path) -> None:
+    with driven(tmp_path) as pipeline:
+        pipeline._driver().engine.meaning = {"time zone": "UTC"}
+        last = some_ticks(pipeline, 5)
+        assert pipeline.tick() is None
+    with driven(tmp_path) as pipeline:
+        pipeline._driver().engine.meaning = {"time zone": "Asia/Tokyo"}
+        tick = pipeline.tick()
+        assert tick is not None
+        assert tick.number == last + 1
+        assert [number for number, _ in pipeline._store.ticks()] == [tick.number]
+        expected.check(pipeline)
+        assert pipeline.tick() is None
+
+
 def test_without_the_beginning_of_the_log_the_missing_offsets_are_named_and_nothing_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

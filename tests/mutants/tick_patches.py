@@ -118,8 +118,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a rebuild without the log's beginning is refused",
         "tick/driver.py",
-        "                self._check_rebuildable()\n",
-        "",
+        "        if gone:\n",
+        "        if gone and not reason:\n",
         f"{_DERIVED} beginning_of_the_log",
     ),
     patch(
@@ -132,9 +132,30 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a driver that was replaced is told so, whatever it misses",
         "tick/driver.py",
-        "                self._check_replaced(epoch, error)\n",
-        "",
+        "                    self._check_current(epoch, error)\n",
+        "                    pass\n",
         f"{_STOPPED} misses_a_file",
+    ),
+    patch(
+        "a driver that was replaced is told so, though it has nothing to do",
+        "tick/driver.py",
+        "                self._check_current(epoch)\n",
+        "",
+        f"{_STOPPED} nothing_to_do",
+    ),
+    patch(
+        "in another time zone views are built again",
+        "tick/driver.py",
+        "            if other := self._other_meaning(last):\n",
+        "            if other := '':\n",
+        f"{_DERIVED} other_meaning",
+    ),
+    patch(
+        "rows are the same whatever lies beneath a null",
+        "state/bits.py",
+        ", mask=array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None)",
+        ")",
+        "tests/state/test_consolidate.py -k beneath",
     ),
     patch(
         "a driver that was replaced leaves its successor's scratch alone",
