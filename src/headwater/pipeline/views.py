@@ -45,8 +45,8 @@ def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace
     if stored is None:
         return None
     if stored.kind != "view":
-        msg = f"{name} is already declared as a {stored.kind}, not a view"
-        raise DeclarationChanged(msg, hint=_HINT)
+        msg = f"it is already declared as a {stored.kind}, not a view"
+        raise DeclarationChanged(msg, where=name, hint=_HINT)
     changed = []
     if stored.spec["sql"] != sql:
         changed.append("its SQL")
@@ -57,8 +57,8 @@ def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace
     if replace:
         msg = "a view cannot be replaced in place yet"
         raise Unavailable(msg, where=name, hint=f"drop({name!r}), then declare it anew")
-    msg = f"{name} is already declared differently: {' and '.join(changed)} would change"
-    raise DeclarationChanged(msg, hint=_HINT)
+    msg = f"it is already declared differently: {' and '.join(changed)} would change"
+    raise DeclarationChanged(msg, where=name, hint=_HINT)
 
 
 def checked_view(name: str, sql: str, key: str | Sequence[str] | None) -> tuple[str, str, tuple[str, ...]]:

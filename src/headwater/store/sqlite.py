@@ -43,13 +43,13 @@ DELETE FROM runs WHERE CASE WHEN arrangement LIKE '%/changes' THEN tick <= ? ELS
 """Details of changes go by age; others go when every kept tick at or after them has a newer one."""
 
 
-def _difference(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     parts = [
         f"{field} is {old.get(field)!r} and would become {new.get(field)!r}"
         for field in sorted({*old, *new})
         if old.get(field) != new.get(field)
     ]
-    return f"{name} is already declared differently: " + "; ".join(parts)
+    return "it is already declared differently: " + "; ".join(parts)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -93,16 +93,13 @@ class SqliteStore:
             crashpoint.reach("declare.stored")
             found = self.find(name)
         if found is None:
-            msg = f"{name} was dropped while it was being declared"
-            raise DeclarationChanged(msg, retry=True)
+            raise DeclarationChanged("it was dropped while it was being declared", where=name, retry=True)
+        hint = "choose another name, or drop the old one first"
         if found.kind != kind:
-            msg = f"{name} is already declared as a {found.kind}, not a {kind}"
-            raise DeclarationChanged(msg, hint="choose another name, or drop the old one first")
+            msg = f"it is already declared as a {found.kind}, not a {kind}"
+            raise DeclarationChanged(msg, where=name, hint=hint)
         if json.dumps(found.spec, sort_keys=True) != text:
-            raise DeclarationChanged(
-                _difference(name, found.spec, json.loads(text)),
-                hint="choose another name, or drop the old one first",
-            )
+            raise DeclarationChanged(_difference(found.spec, json.loads(text)), where=name, hint=hint)
         return found
 
     def find(self, name: str) -> Declaration | None:
