@@ -148,6 +148,7 @@ def test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_com
         with halted("transaction.synced", commit) as (future, go_on):
             stream(other, "orders").append([{"id": 2}])
             assert seen() == []
+            assert list(other._log.read("orders", 0, 0)) == []
             assert other._log.cut(["orders", "clicks"]).rows == 0
             go_on.set()
             future.result(20)
