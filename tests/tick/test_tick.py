@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from headwater.pipeline.pipeline import reopen
 from headwater.testing import ManualClock, assert_same_as_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -297,6 +298,8 @@ def test_in_another_time_zone_everything_is_built_again(tmp_path: Path) -> None:
         events.append([{"at": at(10)}])
         assert pipeline.tick() is not None
         assert rows(pipeline, "hours") == Counter({(19, 2): 1, (8, 1): 1})
+    with reopen(str(tmp_path)) as pipeline:
+        assert pipeline.timezone == "Asia/Tokyo"
 
 
 def at(hour: int) -> datetime:
@@ -316,5 +319,6 @@ def test_what_cannot_be_built_again_in_another_time_zone_stays_as_it_was(
         with pytest.raises(hw.HeadwaterError, match=r"time zone was UTC and is Asia/Tokyo.*offsets 0 to 0"):
             pipeline.tick()
         assert rows(pipeline, "hours") == Counter({(10, 1): 1})
-    with hw.Pipeline("zones", tmp_path) as pipeline:
+    with reopen(str(tmp_path)) as pipeline:
+        assert pipeline.timezone == "UTC"
         assert pipeline.tick() is None

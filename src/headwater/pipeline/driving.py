@@ -10,24 +10,18 @@ from headwater.files import Files
 from headwater.read.relation import LOG
 from headwater.schema import Column, Schema
 from headwater.schema.plain import plain
-from headwater.schema.types import Integer, Long, String, Timestamp
 from headwater.spark.analyse import Relation as Known
 from headwater.spark.engine import Engine
 from headwater.store import Declaration
 from headwater.tick.driver import Declared, Driver, Retention
 from headwater.tick.loop import run
 from headwater.tick.report import Tick
+from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Plan
 
 if TYPE_CHECKING:
     from headwater.pipeline.pipeline import Pipeline
 
-_LOG_COLUMNS = (
-    Column("_op", String()),
-    Column("_partition", Integer()),
-    Column("_offset", Long()),
-    Column("_received_at", Timestamp()),
-)
 _UNITS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -36,8 +30,6 @@ class Driving:
 
     def __init__(self, pipeline: Pipeline, engine: Engine | None = None, files: Files | None = None) -> None:
         self._pipeline = pipeline
-        if pipeline._store.kept("pipeline.timezone") != pipeline.timezone:
-            pipeline._store.keep({"pipeline.timezone": pipeline.timezone})  # that of its views
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -79,7 +71,7 @@ class Driving:
         schema = plain(relation.schema)
         if relation.kind == "log":
             columns = [Column(column.name, column.type) for column in schema]
-            schema = Schema((*_LOG_COLUMNS, *columns))
+            schema = Schema((*LOG_COLUMNS, *columns))
         return Known(relation.name, schema, relation.kind in {"stream", "log"})
 
     def _declared(self) -> Declared:

@@ -344,12 +344,15 @@ class Pipeline:
 
 
 def reopen(path: str) -> Pipeline:
-    """Open the pipeline that a folder holds, under its own name and time zone."""
+    """Open the pipeline that a folder holds, under its own name and the time zone that its views have."""
     database = os.path.join(path, DATABASE)
     if not os.path.isfile(database):
         raise HeadwaterError("there is no pipeline here", where=os.path.abspath(path), hint="check the path")
     store = SqliteStore(database)
     name, timezone = store.kept("pipeline.name"), store.kept("pipeline.timezone")
+    last = store.last_tick()
+    if last is not None:
+        timezone = last.detail.get("meaning", {}).get("time zone", timezone)
     store.close()
     if name is None:
         raise HeadwaterError("this folder was never a whole pipeline", where=os.path.abspath(path))

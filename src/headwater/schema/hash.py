@@ -173,6 +173,11 @@ def encode(array: pa.Array) -> list[bytes]:
     ]
 
 
+def compact(array: pa.Array) -> pa.Array:
+    """The same values without a slice around them: what lists and maps consist of ignores slices and nulls."""
+    return array.take(pa.array(np.arange(len(array))))
+
+
 def _bodies(array: pa.Array) -> list[bytes]:
     given = array.type
     if arrow_types.is_struct(given):
@@ -180,9 +185,9 @@ def _bodies(array: pa.Array) -> list[bytes]:
             return [b""] * len(array)
         return [b"".join(parts) for parts in zip(*map(encode, array.flatten()), strict=True)]
     if arrow_types.is_map(given):
-        compact = array.take(pa.array(np.arange(len(array))))  # keys and items ignore slices and nulls
-        entries = [key + item for key, item in zip(encode(compact.keys), encode(compact.items), strict=True)]
-        offsets = compact.offsets.to_pylist()
+        maps = compact(array)
+        entries = [key + item for key, item in zip(encode(maps.keys), encode(maps.items), strict=True)]
+        offsets = maps.offsets.to_pylist()
         return [_counted(sorted(entries[a:b])) for a, b in pairwise(offsets)]
     if arrow_types.is_list(given):
         elements = encode(array.flatten())

@@ -26,6 +26,7 @@ import pyarrow.types as arrow_types
 
 from headwater.schema import types
 from headwater.schema.converted import VARIANT_FIELDS
+from headwater.schema.hash import compact
 from headwater.schema.schema import Schema
 from headwater.schema.types import Column, DataType
 
@@ -246,9 +247,9 @@ def _plain_list(array: pa.Array) -> list[Any]:
 
 def _plain_map(array: pa.Array) -> list[Any]:
     """Maps with text for keys as objects, others as pairs."""
-    compact = array.take(pa.array(np.arange(len(array))))  # keys and items ignore slices and nulls
-    keys, items = _plain(compact.keys), _plain(compact.items)
-    offsets = compact.offsets.to_pylist()
+    maps = compact(array)
+    keys, items = _plain(maps.keys), _plain(maps.items)
+    offsets = maps.offsets.to_pylist()
     form = dict if arrow_types.is_string(array.type.key_type) else _as_lists
     return [
         form(zip(keys[offsets[row] : offsets[row + 1]], items[offsets[row] : offsets[row + 1]], strict=True))

@@ -29,6 +29,7 @@ from headwater.spark.refusals import Refusals
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Aggregate, Constant, Field, Fields, Fragment, Join, Node, Plan, Source, Union
 
+_OURS = {column.name for column in LOG_COLUMNS}
 _LONGEST_RANGE = 1_000_000
 _PASSING = {"SubqueryAlias", "View", "ResolvedHint", "Sort", "RebalancePartitions", "RepartitionByExpression"}
 _LINEAR = {"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"}
@@ -136,7 +137,7 @@ class Analyser:
             if column.name.lower() in seen:
                 what = f"two columns are called {column.name}"
                 raise ViewRefused(what, where=name, hint="give each its own name with AS")
-            if column.name.startswith("_") and column.name not in LOG_COLUMNS:
+            if column.name.startswith("_") and column.name not in _OURS:
                 what = f"names of columns that begin with _, like {column.name}, are ours"
                 raise ViewRefused(what, where=name, hint="give it another name with AS")
             seen.add(column.name.lower())

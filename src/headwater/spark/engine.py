@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
@@ -37,9 +36,10 @@ class Engine:
         master: str | None = None,
         timezone: str = "UTC",
     ) -> None:
-        self.meaning = {"Spark": pyspark.__version__, "time zone": timezone, "ANSI": "true"}
         self._own = SparkContext._active_spark_context is None
         self.spark = start(name, master=master or "local[*]", timezone=timezone)
+        ansi = str(self.spark.conf.get("spark.sql.ansi.enabled"))
+        self.meaning = {"Spark": self.spark.version, "time zone": timezone, "ANSI": ansi}
         self._analyser = Analyser(self.spark, relation)
         self.catalyst = self._analyser.catalyst
         self._evaluator = Evaluator(self.catalyst)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from headwater.schema.hash import encode
+from headwater.schema.hash import compact, encode
 
 _INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -109,7 +109,7 @@ def _without_floats(array: pa.Array) -> pa.Array:
         return _float_bits(array)
     if not _has_floats(given):
         return array
-    array = array.take(pa.array(np.arange(len(array))))  # the parts below ignore slices and nulls
+    array = compact(array)
     if arrow_types.is_struct(given):
         parts = [_without_floats(part) for part in array.flatten()]
         return pa.StructArray.from_arrays(parts, names=[field.name for field in given], mask=array.is_null())

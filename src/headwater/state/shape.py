@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as arrow_types
+
+from headwater.schema.hash import compact
 
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -30,16 +31,11 @@ def _typed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
     if arrow_types.is_list(given) and arrow_types.is_list(wanted):
-        compact = _compact(array)
-        values = _typed(compact.values, wanted.value_type)
-        return pa.ListArray.from_arrays(compact.offsets, values, type=wanted, mask=compact.is_null())
+        lists = compact(array)
+        values = _typed(lists.values, wanted.value_type)
+        return pa.ListArray.from_arrays(lists.offsets, values, type=wanted, mask=lists.is_null())
     if arrow_types.is_map(given) and arrow_types.is_map(wanted):
-        compact = _compact(array)
-        keys, items = _typed(compact.keys, wanted.key_type), _typed(compact.items, wanted.item_type)
-        return pa.MapArray.from_arrays(compact.offsets, keys, items, type=wanted, mask=compact.is_null())
+        maps = compact(array)
+        keys, items = _typed(maps.keys, wanted.key_type), _typed(maps.items, wanted.item_type)
+        return pa.MapArray.from_arrays(maps.offsets, keys, items, type=wanted, mask=maps.is_null())
     return array.cast(wanted)
-
-
-def _compact(array: pa.Array) -> pa.Array:
-    """The same values without a slice around them: what lists consist of ignores slices and nulls."""
-    return array.take(pa.array(np.arange(len(array))))

@@ -9,24 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.log import Records
-from headwater.schema import Schema
+from headwater.schema import Column, Schema
+from headwater.schema.types import Integer, Long, String, Timestamp
 
 OPERATIONS = ("append", "upsert", "delete")
 """What can be done to a topic; the log stores the place in this list."""
 
-_LEADING = (
-    pa.field("_op", pa.string()),
-    pa.field("_partition", pa.int32()),
-    pa.field("_offset", pa.int64()),
-    pa.field("_received_at", pa.timestamp("us", "UTC")),
+LOG_COLUMNS = (
+    Column("_op", String()),
+    Column("_partition", Integer()),
+    Column("_offset", Long()),
+    Column("_received_at", Timestamp()),
 )
-LOG_COLUMNS = tuple(field.name for field in _LEADING)
 """What `<topic>__log` has before the topic's own columns."""
 
 
 def log_schema(schema: Schema) -> pa.Schema:
     """The columns of `<topic>__log`."""
-    return pa.schema([*_LEADING, *(pa.field(field.name, field.type) for field in schema.arrow)])
+    own = (pa.field(field.name, field.type) for field in schema.arrow)
+    return pa.schema([*(column.arrow for column in LOG_COLUMNS), *own])
 
 
 def as_log_table(records: Records, schema: Schema) -> pa.Table:
