@@ -1,4 +1,4 @@
-"""The bilinear operator: pairs of rows with equal keys.
+"""The bilinear operator: pairs of rows with equal keys, or all pairs if there are no keys.
 
 With A and B the sides before the tick, a and b their changes and B' = B + b, the change of A ⋈ B is
 a ⋈ B' + A ⋈ b. Only the keys in a and b are looked up.
@@ -44,9 +44,13 @@ def _probed(old: Arrangement, change: pa.Table) -> pa.Table:
 def _pairs(
     left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str], output: pa.Schema
 ) -> pa.Table:
-    left_rows, right_rows = _matches(
-        [left.column(name) for name in left_key], [right.column(name) for name in right_key]
-    )
+    if left_key:
+        left_rows, right_rows = _matches(
+            [left.column(name) for name in left_key], [right.column(name) for name in right_key]
+        )
+    else:
+        left_rows = np.repeat(np.arange(left.num_rows), right.num_rows)
+        right_rows = np.tile(np.arange(right.num_rows), left.num_rows)
     weights = left.column(WEIGHT).to_numpy()[left_rows] * right.column(WEIGHT).to_numpy()[right_rows]
     left_indices, right_indices = pa.array(left_rows), pa.array(right_rows)
     columns = [

@@ -28,10 +28,19 @@ def hashes(table: pa.Table, key: Sequence[str]) -> Codes:
     return hash_rows([_one_array(table.column(name)) for name in key])
 
 
-def with_hash(table: pa.Table, key: Sequence[str]) -> pa.Table:
-    """A change with the hash of its key, which goes before the weight."""
+def with_hash(table: pa.Table, key: Sequence[str], *, matches: bool = False) -> pa.Table:
+    """A change with the hash of its key, which goes before the weight.
+
+    Where keys only `match` others, a row with a null in its key belongs to no other: it gets the hash of all of it,
+    so that such rows are not all in one place.
+    """
     place = table.schema.get_field_index(WEIGHT)
-    return table.add_column(place, pa.field(HASH, pa.int64()), pa.array(hashes(table, key)))
+    found = hashes(table, key)
+    if matches and any(table.column(name).null_count for name in key):
+        columns = [name for name in table.column_names if name != WEIGHT]
+        missing = np.any([table.column(name).is_null().to_numpy() for name in key], axis=0)
+        found = np.where(missing, hashes(table, columns), found)
+    return table.add_column(place, pa.field(HASH, pa.int64()), pa.array(found))
 
 
 def hashed_schema(columns: pa.Schema) -> pa.Schema:

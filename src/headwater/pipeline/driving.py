@@ -10,7 +10,7 @@ from headwater.files import Files
 from headwater.read.relation import LOG
 from headwater.schema import Column, Schema
 from headwater.schema.plain import plain
-from headwater.spark.analyse import Relation as Known
+from headwater.spark.build import Relation as Known
 from headwater.spark.engine import Engine
 from headwater.store import Declaration
 from headwater.tick.driver import Declared, Driver, Retention

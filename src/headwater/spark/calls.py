@@ -46,6 +46,8 @@ class Calls:
     def _call(self, part: Java, attribute: Java, wanted: list[Java], *, retracts: bool) -> Call:
         function = part.aggregateFunction()
         kind = function.nodeName()
+        if part.isDistinct():
+            raise self._refusals.aggregate(part, f"{function.prettyName()} is of DISTINCT values", "")
         if kind not in _KNOWN or function.prettyName().startswith("try_"):
             what = f"{function.prettyName()} is not maintained yet"
             raise self._refusals.aggregate(part, what, "compute it when you read the view")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
 
 from py4j.java_gateway import is_instance_of
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 Java = Any
 """An object that lives in the Java process."""
@@ -37,9 +38,14 @@ class Catalyst:
         # Every step through a package is a call to Java: these are taken once.
         self._array_list = self.jvm.java.util.ArrayList
         self._to_sequence = self.jvm.org.apache.spark.api.python.PythonUtils.toSeq
-        self._local, self._project = plans.LocalRelation, plans.Project
-        self._filter, self._generate = plans.Filter, plans.Generate
-        self._alias, self._and = expressions.Alias, expressions.And
+        self._local, self._project, self._join = plans.LocalRelation, plans.Project, plans.Join
+        self._no_hint = plans.JoinHint.NONE()
+        self.inner: Java = module(self.jvm.org.apache.spark.sql.catalyst.plans, "Inner")
+        self._filter, self._generate, self._expand = plans.Filter, plans.Generate, plans.Expand
+        self._aggregate, self._sort, self._repartition = plans.Aggregate, plans.Sort, plans.Repartition
+        self._alias, self._and, self._coalesce = expressions.Alias, expressions.And, expressions.Coalesce
+        self._or, self._not, self._is_not_null = expressions.Or, expressions.Not, expressions.IsNotNull
+        self._sort_order, self._ascending = expressions.SortOrder, module(expressions, "Ascending")
         self._attribute = expressions.AttributeReference
         self._new_number = expressions.NamedExpression.newExprId
         self._evaluated = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation.apply
@@ -77,9 +83,16 @@ class Catalyst:
         """What a Scala Option holds."""
         return value.get() if value.isDefined() else None
 
-    def activate(self) -> None:
-        """Make this session's settings those of the calling thread."""
-        self._set_active(self.session)
+    def activate(self, session: Java | None = None) -> None:
+        """Make this session's settings, or another's, those of the calling thread."""
+        self._set_active(session or self.session)
+
+    def session_apart(self, settings: Mapping[str, str]) -> Java:
+        """A session like this one but for some settings."""
+        made = self.session.cloneSession()
+        for key, value in settings.items():
+            made.conf().set(key, value)
+        return made
 
     # -- plans
 
@@ -133,13 +146,53 @@ class Catalyst:
         """A filter."""
         return self._filter(condition, child)
 
+    def aggregate(self, keys: Iterable[Java], results: Iterable[Java], child: Java) -> Java:
+        """A GROUP BY."""
+        return self._aggregate(self.sequence(keys), self.sequence(results), child, self.none)
+
+    def sort(self, order: Iterable[Java], child: Java, *, everywhere: bool) -> Java:
+        """An order, of all rows or within each partition."""
+        return self._sort(self.sequence(order), everywhere, child, self.none)
+
+    def expand(self, projections: Iterable[Iterable[Java]], output: Iterable[Java], child: Java) -> Java:
+        """Several rows for each, one by each projection."""
+        lists = self.sequence(self.sequence(each) for each in projections)
+        return self._expand(lists, self.sequence(output), child)
+
+    def together(self, plan: Java) -> Java:
+        """The plan's rows in one partition, in their order."""
+        return self._repartition(1, False, plan)
+
     def evaluated(self, plan: Java) -> Java:
         """A projection or filter of local rows, evaluated here and now."""
         return self._evaluated(plan)
 
     def with_child(self, plan: Java, child: Java) -> Java:
         """The same operator over another input."""
-        return plan.withNewChildren(self.sequence([child]).toIndexedSeq())
+        return self.with_children(plan, [child])
+
+    def with_children(self, plan: Java, children: Iterable[Java]) -> Java:
+        """The same operator over other inputs."""
+        return plan.withNewChildren(self.sequence(children).toIndexedSeq())
+
+    def map_children(self, plan: Java, change: Callable[[Java], Java]) -> Java:
+        """The same operator with every input changed."""
+        before = self.children(plan)
+        after = [change(child) for child in before]
+        if all(new is old for new, old in zip(after, before, strict=True)):
+            return plan
+        return self.with_children(plan, after)
+
+    def join(self, left: Java, right: Java, kind: Java, condition: Java | None) -> Java:
+        """A join of any type."""
+        wanted = self.none if condition is None else self.jvm.scala.Option.apply(condition)
+        return self._join(left, right, kind, wanted, self._no_hint)
+
+    def derived(self, plan: Java, calls: Iterable[str], results: Iterable[str]) -> Java:
+        """Aggregates over all rows of a plan, and expressions over those, written in SQL; optimised."""
+        frame = DataFrame(self.frame(plan), self.spark)
+        made = frame.agg(*(expr(call) for call in calls)).select(*(expr(result) for result in results))
+        return self.optimise(made._jdf.queryExecution().analyzed())
 
     def children(self, node: Java) -> list[Java]:
         """The inputs of a plan or the parts of an expression."""
@@ -151,6 +204,10 @@ class Catalyst:
 
     # -- expressions
 
+    def expression(self, sql: str) -> Java:
+        """A constant, written in SQL."""
+        return self.session.sessionState().sqlParser().parseExpression(sql)
+
     def alias(self, expression: Java, name: str) -> Java:
         """The expression under a name, as a new attribute."""
         number = self._new_number()
@@ -159,6 +216,30 @@ class Catalyst:
     def alias_as(self, expression: Java, name: str, number: Java) -> Java:
         """The expression under a name, as the attribute with that number."""
         return self._alias(expression, name, number, self._nothing, self.none, self._nothing)
+
+    def named(self, new: Java, old: Java) -> Java:
+        """A result that keeps its number although an attribute took its place."""
+        return new if number(new) == number(old) else self.alias_as(new, old.name(), old.exprId())
+
+    def replaced(self, expression: Java, pairs: list[tuple[Java, Java]]) -> Java:
+        """The expression with the second of each pair in place of the first."""
+
+        def change(part: Java) -> Java | None:
+            return next((new for old, new in pairs if part.semanticEquals(old)), None)
+
+        return self.rewrite(expression, change)
+
+    def either(self, one: Java, other: Java) -> Java:
+        """Both conditions joined by OR."""
+        return self._or(one, other)
+
+    def negated(self, condition: Java) -> Java:
+        """The contrary."""
+        return self._not(condition)
+
+    def present(self, expression: Java) -> Java:
+        """That it is not null."""
+        return self._is_not_null(expression)
 
     def conjunction(self, conditions: list[Java]) -> Java:
         """All conditions joined by AND."""
@@ -172,6 +253,15 @@ class Catalyst:
         if condition.nodeName() != "And":
             return [condition]
         return [part for child in self.children(condition) for part in self.conjuncts(child)]
+
+    def coalesce(self, expressions: Iterable[Java]) -> Java:
+        """The first of them that is not null."""
+        return self._coalesce(self.sequence(expressions))
+
+    def ascending(self, expression: Java) -> Java:
+        """An order by the expression, nulls first."""
+        nulls = self._ascending.defaultNullOrdering()
+        return self._sort_order(expression, self._ascending, nulls, self._nothing)
 
     def attribute(self, name: str, kind: Java) -> Java:
         """A new attribute of a type."""
@@ -207,7 +297,7 @@ class Catalyst:
         after = [self.rewrite(child, change) for child in before]
         if all(a is b for a, b in zip(after, before, strict=True)):
             return expression
-        return expression.withNewChildren(self.sequence(after).toIndexedSeq())
+        return self.with_children(expression, after)
 
 
 def module(package: Java, name: str) -> Java:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import pandas_udf
 
+from headwater.errors import HeadwaterError, ViewRefused
 from headwater.schema import Schema
-from headwater.spark.analyse import Analyser, Relation
+from headwater.spark.analyse import Analyser
+from headwater.spark.build import Relation
 from headwater.spark.evaluate import Evaluator
+from headwater.spark.functions import register
 from headwater.spark.numbering import numbered
 from headwater.spark.session import start
 from headwater.spark.stages import Stages
 from headwater.views.function import Udf
-from headwater.views.plan import Plan
+from headwater.views.plan import Plan, Recompute
 
 
 class Engine:
@@ -61,7 +62,18 @@ class Engine:
                     register(self.spark, udf)
                     self._known[udf.name] = udf
             plan, schema = self._analyser.plan(name, sql)
+            self._check(name, plan)
         return numbered(plan), schema
+
+    def _check(self, name: str, plan: Plan) -> None:
+        """Some queries pass all checks of Spark's but the last, when it is to run them."""
+        for node in plan.walk():
+            if isinstance(node, Recompute):
+                try:
+                    self._evaluator.check(node.computing)
+                except HeadwaterError as error:
+                    hint = "Spark does not accept this query"
+                    raise ViewRefused(error.what, where=name, hint=hint) from error
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""
@@ -71,16 +83,12 @@ class Engine:
         """See `Evaluator.evaluate`."""
         return self._evaluator.evaluate(computing, table)
 
+    def recompute(self, computing: Any, tables: Sequence[pa.Table]) -> pa.Table:
+        """See `Evaluator.recompute`."""
+        return self._evaluator.recompute(computing, tables)
+
     def close(self) -> None:
         """Stop Spark, if it was started here."""
         self._evaluator.close()
         if self._own:
             self.spark.stop()
-
-
-def register(spark: SparkSession, udf: Udf) -> None:
-    """Make a user's function known to a session."""
-    if udf.kind == "scalar":
-        spark.udf.register(udf.name, udf.function, udf.returns)
-    else:
-        spark.udf.register(udf.name, pandas_udf(udf.function, udf.returns))  # type: ignore[call-overload]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,14 +16,23 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from headwater.change import HASH
 from headwater.errors import HeadwaterError
-from headwater.spark.catalyst import Catalyst, Java, module
+from headwater.operators.recompute import PLACE
+from headwater.spark.catalyst import Catalyst, Java, module, number
 from headwater.spark.fragment import ROW, Computing
 from headwater.spark.quiet import quiet
+from headwater.spark.recomputing import Leaf, Recomputing, filled
 from headwater.state.shape import shaped
 from headwater.views.plan import Fields
 
 _BATCH_ROWS = 100_000
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""The rows of an operator are in one partition already: nothing needs to be exchanged or broadcast."""
 
 
 class Evaluator:
@@ -31,6 +40,7 @@ class Evaluator:
 
     def __init__(self, catalyst: Catalyst, *, folder: str | None = None) -> None:
         self._catalyst = catalyst
+        self._apart = catalyst.session_apart(_ONE_TASK)
         self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
         self.queries = 0
 
@@ -50,20 +60,65 @@ class Evaluator:
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 
+    def recompute(self, computing: Recomputing, tables: Sequence[pa.Table]) -> pa.Table:
+        """What an operator gives for the rows of its inputs: its columns and `_hash`."""
+        self.queries += 1
+        self._catalyst.activate(self._apart)
+        try:
+            with quiet():
+                leaves = {
+                    number(leaf.place): self._leaf(leaf, table)
+                    for leaf, table in zip(computing.leaves, tables, strict=True)
+                }
+                plan = filled(self._catalyst, computing.operator, leaves)
+                return self._recomputed(plan, computing)
+        except (Py4JJavaError, PySparkException) as error:
+            raise evaluation_failed(error) from error
+
+    def _recomputed(self, plan: Java, computing: Recomputing) -> pa.Table:
+        executed = self._executable(plan)
+        wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(HASH, pa.int64())])
+        rows = executed.executeToIterator()
+        return to_arrow(self._catalyst, rows, executed.schema(), wanted, self._temporary())
+
+    def _executable(self, plan: Java) -> Java:
+        """Spark's physical plan. What was optimised once is not analysed and optimised again."""
+        execution = module(self._catalyst.jvm.org.apache.spark.sql.execution, "QueryExecution")
+        return execution.prepareExecutedPlan(self._apart, plan)
+
+    def check(self, computing: Recomputing) -> None:
+        """An error if Spark cannot run an operator, whatever its rows."""
+        self._catalyst.activate(self._apart)
+        try:
+            self._executable(computing.operator)
+        except (Py4JJavaError, PySparkException) as error:
+            raise evaluation_failed(error) from error
+
+    def _leaf(self, leaf: Leaf, table: pa.Table) -> Java:
+        catalyst = self._catalyst
+        columns = [*(each.name for each in leaf.columns), HASH, PLACE]
+        given = self._frame(table.select(columns), leaf.types).queryExecution().analyzed()
+        if given.nodeName() == "LocalRelation":
+            return catalyst.together(catalyst.local(catalyst.sequence(leaf.attributes), given.data()))
+        named = [
+            catalyst.alias_as(attribute, wanted.name(), wanted.exprId())
+            for attribute, wanted in zip(catalyst.items(given.output()), leaf.attributes, strict=True)
+        ]
+        return catalyst.together(catalyst.project(named, given))
+
     def _relation(self, computing: Computing, table: pa.Table) -> Java:
-        rows = self._rows(table, computing)
+        rows = self._frame(table, computing.types).queryExecution().analyzed().data()
         return self._catalyst.local(self._catalyst.sequence(computing.attributes), rows)
 
-    def _rows(self, table: pa.Table, computing: Computing) -> Java:
-        """An Arrow table as Spark's rows."""
+    def _frame(self, table: pa.Table, types: str) -> Java:
+        """An Arrow table as a frame of Spark's."""
         path = self._temporary()
         with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
             # Spark takes an empty batch for the end of the data, so there must be none among the others.
             stream.write_table(table.combine_chunks(), max_chunksize=_BATCH_ROWS)
         try:
             tools = self._catalyst.jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-            frame = tools.toDataFrame(tools.readArrowStreamFromFile(path), computing.types, self._catalyst.session)
-            return frame.queryExecution().analyzed().data()
+            return tools.toDataFrame(tools.readArrowStreamFromFile(path), types, self._catalyst.session)
         finally:
             os.unlink(path)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from headwater.errors import SchemaError, ViewRefused
 from headwater.schema import parse
 from headwater.spark.catalyst import Java, label
@@ -17,3 +20,12 @@ def field_of(attribute: Java) -> Field:
     except SchemaError:
         what = f"the column {attribute.name()} would be of type {text}, which cannot be stored"
         raise ViewRefused(what, hint="cast it to another type, as in CAST(x AS STRING)") from None
+
+
+def types_of(attributes: Sequence[Java]) -> str:
+    """Spark's description of rows with these attributes, which have names by place."""
+    fields = [
+        {"name": f"_{place}", "type": json.loads(each.dataType().json()), "nullable": True, "metadata": {}}
+        for place, each in enumerate(attributes)
+    ]
+    return json.dumps({"type": "struct", "fields": fields})

@@ -7,11 +7,10 @@ computed columns, with the row that each result came from.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 from headwater.spark.catalyst import Catalyst, Java, label, number
-from headwater.spark.fields import field_of
+from headwater.spark.fields import field_of, types_of
 from headwater.views.plan import Field, Fields, Fragment, Node, Source
 
 ROW = "_row"
@@ -51,6 +50,7 @@ class _Compiler:
         self._catalyst = catalyst
         self._base = base
         self._leaf = {number(attribute): attribute for attribute in chain.attributes}
+        self._untouched = set(self._leaf) - set().union(*(self._remade(step) for step in chain.steps))
         top = chain.steps[0]
         if top.nodeName() == "Project":
             self._results = catalyst.items(top.projectList())
@@ -60,6 +60,18 @@ class _Compiler:
             self._steps = list(chain.steps)
         self._steps = [step for step in self._steps if not self._only_selects(step)]
         self._text = [step.simpleString(200) for step in chain.steps if not self._only_selects(step)]
+
+    def _remade(self, step: Java) -> set[int]:
+        """The attributes that a step gives a new value although they keep their numbers."""
+        if step.nodeName() != "Expand":
+            return set()
+        output = self._catalyst.items(step.output())
+        projections = [self._catalyst.items(each) for each in self._catalyst.items(step.projections())]
+        return {
+            number(attribute)
+            for place, attribute in enumerate(output)
+            if not all(each[place].semanticEquals(attribute) for each in projections)
+        }
 
     def _only_selects(self, step: Java) -> bool:
         return step.nodeName() == "Project" and all(
@@ -78,7 +90,7 @@ class _Compiler:
     def _source(self, result: Java) -> str | None:
         """The column of the base that a result merely passes on, maybe under another number."""
         inner = self._catalyst.children(result)[0] if result.nodeName() == "Alias" else result
-        if inner.nodeName() == "AttributeReference" and number(inner) in self._leaf:
+        if inner.nodeName() == "AttributeReference" and number(inner) in self._untouched:
             return label(inner)
         return None
 
@@ -106,7 +118,7 @@ class _Compiler:
         if condition.nodeName() != "IsNotNull":
             return None
         inner = self._catalyst.children(condition)[0]
-        if inner.nodeName() == "AttributeReference" and number(inner) in self._leaf:
+        if inner.nodeName() == "AttributeReference" and number(inner) in self._untouched:
             return label(inner)
         return None
 
@@ -122,7 +134,7 @@ class _Compiler:
         kinds = {step.nodeName() for step in steps}
         return Computing(
             attributes=(*inputs, row),
-            types=_types([*inputs, row]),
+            types=types_of([*inputs, row]),
             steps=tuple(reversed(steps)),
             inputs=tuple(self._field(attribute) for attribute in inputs),
             outputs=tuple(self._field(each.toAttribute()) for each in computed),
@@ -141,6 +153,11 @@ class _Compiler:
         if kind == "Generate":
             made = {number(each) for each in catalyst.items(step.generatorOutput())}
             return catalyst.generate(step), (required - made) | catalyst.references(step.generator())
+        if kind == "Expand":
+            projections = [catalyst.items(each) for each in catalyst.items(step.projections())]
+            needed = set().union(*(catalyst.references(each) for several in projections for each in several))
+            output = [*catalyst.items(step.output()), row]
+            return catalyst.expand([[*each, row] for each in projections], output, step.child()), needed
         made = {number(each) for each in catalyst.items(step.resultAttrs())}
         needed = set().union(*(catalyst.references(each) for each in catalyst.items(step.udfs())))
         return step, (required - made) | needed
@@ -175,19 +192,6 @@ class _Compiler:
             passed=tuple(passed.items()),
             text=" · ".join(reversed(self._text)),
         )
-
-
-def _types(attributes: list[Java]) -> str:
-    """The attributes as Spark's description of a row, under our names."""
-    fields = [
-        {"name": _name(each), "type": json.loads(each.dataType().json()), "nullable": True, "metadata": {}}
-        for each in attributes
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
-
-
-def _name(attribute: Java) -> str:
-    return ROW if attribute.name() == ROW else label(attribute)
 
 
 def _pruned(base: Node, needed: set[str]) -> Node:

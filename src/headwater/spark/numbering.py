@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.views.plan import Aggregate, Call, Constant, Fields, Fragment, Join, Node, Plan, Union
+from headwater.views.plan import Aggregate, Call, Constant, Fields, Fragment, Join, Node, Plan, Recompute, Union
 
 
 def numbered(plan: Plan) -> Plan:
@@ -25,7 +25,7 @@ class _Names:
     def __init__(self, names: dict[str, str]) -> None:
         self._names = names
 
-    def node(self, node: Node) -> Node:
+    def node(self, node: Node) -> Node:  # noqa: PLR0911  one for each operator
         """The operator and all below it, with the new names."""
         node = replace(node, output=self._fields(node.output))
         if isinstance(node, Constant):
@@ -45,7 +45,19 @@ class _Names:
         if isinstance(node, Aggregate):
             calls = tuple(self._call(call) for call in node.calls)
             return replace(node, child=self.node(node.child), keys=self._all(node.keys), calls=calls)
+        if isinstance(node, Recompute):
+            return self._recompute(node)
         return node
+
+    def _recompute(self, node: Recompute) -> Recompute:
+        leaves = tuple(replace(leaf, columns=self._fields(leaf.columns)) for leaf in node.computing.leaves)
+        computing = replace(node.computing, leaves=leaves, outputs=self._fields(node.computing.outputs))
+        return replace(
+            node,
+            inputs=tuple(self.node(each) for each in node.inputs),
+            keys=tuple(self._all(key) for key in node.keys),
+            computing=computing,
+        )
 
     def _all(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._names[name] for name in names)

@@ -7,20 +7,19 @@ knows nothing of arrangements, plans and changes.
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from graphlib import TopologicalSorter
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headwater.errors import HeadwaterError
 from headwater.log import Cut
 from headwater.spark.difference import difference
+from headwater.spark.functions import Function, register
 from headwater.spark.naive import content, recorded
 from headwater.spark.session import start
 from headwater.store import Declaration, Store
@@ -33,15 +32,6 @@ _QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "fa
 
 _THREADS = 2
 _WORD = re.compile(r"\w+")
-
-
-class Function(Protocol):
-    """A user's function as the pipeline keeps it."""
-
-    name: str
-    function: Callable[..., Any]
-    returns: str
-    kind: str
 
 
 class Judged(Protocol):
@@ -149,20 +139,8 @@ def _relation(pipeline: Judged, name: str, cut: Cut) -> pa.Table:
 def _session(pipeline: Judged, rows: int) -> SparkSession:
     session = start("oracle", timezone=pipeline.timezone, settings=_QUICK if rows < _FEW_ROWS else None)
     for udf in pipeline._udfs.values():
-        if udf.kind == "scalar":
-            session.udf.register(udf.name, udf.function, udf.returns)
-        else:
-            session.udf.register(udf.name, _over_pandas(udf))
+        register(session, udf)
     return session
-
-
-def _over_pandas(udf: Function) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # Spark would rather read the type hints, which a lambda has not
-        kind = PandasUDFType.SCALAR if udf.kind == "pandas" else PandasUDFType.GROUPED_AGG
-        return pandas_udf(udf.function, udf.returns, kind)
 
 
 def _frame(session: SparkSession, table: pa.Table) -> DataFrame:

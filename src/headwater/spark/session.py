@@ -83,6 +83,7 @@ def _start_context(name: str, master: str, wanted: Mapping[str, str]) -> SparkCo
 
 def _context_settings(java: Java, *, local: bool) -> dict[str, str]:
     settings = {
+        "spark.driver.memory": f"{_heap_megabytes()}m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
@@ -94,6 +95,12 @@ def _context_settings(java: Java, *, local: bool) -> dict[str, str]:
         quiet = "--sun-misc-unsafe-memory-access=allow --enable-native-access=ALL-UNNAMED"
         settings["spark.driver.defaultJavaOptions"] = quiet
     return settings
+
+
+def _heap_megabytes() -> int:
+    """A quarter of the machine's memory, as Java itself would take, but not more than 4 GB; Spark's own is 1 GB."""
+    megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return max(1024, min(4096, megabytes // 4))
 
 
 def _variables(java: Java, *, local: bool) -> dict[str, str]:

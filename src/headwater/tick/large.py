@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +13,7 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.operators.accumulate import state_schema
 from headwater.operators.keys import hashed_schema
+from headwater.operators.recompute import output_schema
 from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
@@ -20,6 +23,7 @@ from headwater.tick.state import TickState
 from headwater.tick.tasks import (
     Input,
     Operating,
+    Operator,
     Places,
     RecordSpooling,
     Report,
@@ -30,7 +34,10 @@ from headwater.tick.tasks import (
     shares,
     spooled,
 )
-from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Source, Union
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Recompute, Source, Union
+
+RECOMPUTED_ROWS = 100_000
+"""So many rows at most are evaluated anew at a time, unless one key has more."""
 
 
 class Stages(Protocol):
@@ -98,7 +105,7 @@ class Large:
 
     # -- operators
 
-    def _run(self, node: Node) -> list[Piece]:
+    def _run(self, node: Node) -> list[Piece]:  # noqa: PLR0911  one for each operator
         """The change of an operator, as pieces with its columns."""
         if isinstance(node, Source):
             return [Renamed(piece, node.columns, node.schema) for piece in self._pieces(node.relation)]
@@ -114,6 +121,8 @@ class Large:
             ]
         if isinstance(node, Join):
             return self._join(node)
+        if isinstance(node, Recompute):
+            return self._recompute(node)
         assert isinstance(node, Aggregate)
         return self._aggregate(node)
 
@@ -143,10 +152,28 @@ class Large:
         reports = self._operate(portable(node), inputs, states, whole=not node.keys)
         return self._spooled_pieces(_results(reports), node.schema)
 
+    def _recompute(self, node: Recompute) -> list[Piece]:
+        inputs: list[tuple[tuple[Run, ...], pa.Schema]] = []
+        states = []
+        for number, (child, key) in enumerate(zip(node.inputs, node.keys, strict=True)):
+            schema = hashed_schema(child.schema)
+            inputs.append((self._spool(child, key, scatter_nulls=node.matches), schema))
+            states.append((f"{self._name}/{node.name}.{number}", schema))
+        inputs.append(((), output_schema(node)))
+        states.append((f"{self._name}/{node.name}.result", output_schema(node)))
+        reports = self._operate(node, inputs, states, whole=node.is_whole)
+        return self._spooled_pieces(_results(reports), node.schema)
+
     # -- stages
 
     def _spool(
-        self, node: Node, key: tuple[str, ...], *, drop_nulls: bool = False, consolidated: bool = False
+        self,
+        node: Node,
+        key: tuple[str, ...],
+        *,
+        drop_nulls: bool = False,
+        scatter_nulls: bool = False,
+        consolidated: bool = False,
     ) -> tuple[Run, ...]:
         """An operator's change as runs sorted by the hash of a key."""
         fragment = node if isinstance(node, Fragment) else None
@@ -154,7 +181,7 @@ class Large:
         if not pieces:
             return ()
         shipped = portable(fragment) if fragment is not None else None
-        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, consolidated)
+        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, scatter_nulls, consolidated)
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
@@ -168,7 +195,7 @@ class Large:
 
     def _operate(
         self,
-        node: Join | Aggregate | Relation,
+        node: Operator,
         inputs: Sequence[tuple[tuple[Run, ...], pa.Schema]],
         states: Sequence[tuple[str, pa.Schema]],
         *,
@@ -179,12 +206,14 @@ class Large:
         given = tuple(Input(schema, runs, old) for (runs, schema), old in zip(inputs, held, strict=True))
         if not whole and not any(each.spooled for each in given):
             return []
-        operating = Operating(self._places, given, node)
         rows = sum(run.rows for each in given for run in each.spooled)
         reports: list[Report]
-        if rows <= self._small_rows:
-            reports = [operating.range(LOWEST, HIGHEST)]
+        if isinstance(node, Recompute):
+            reports = self._recomputed(node, given, rows)
+        elif rows <= self._small_rows:
+            reports = [Operating(self._places, given, node).range(LOWEST, HIGHEST)]
         else:
+            operating = Operating(self._places, given, node)
             ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
             reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
         for number, (name, schema) in enumerate(states):
@@ -193,6 +222,17 @@ class Large:
                 self._state.add_runs(name, schema, runs)
         self.rows_read += sum(report["read"] for report in reports)
         return reports
+
+    def _recomputed(self, node: Recompute, given: tuple[Input, ...], rows: int) -> list[Report]:
+        """Spark evaluates what this process gives it, some ranges at a time."""
+        evaluate = partial(self._evaluator.recompute, node.computing)
+        operating = Operating(self._places, given, node, self._filling, evaluate)
+        held = sum(run.rows for each in given for run in each.held)
+        ranges = [(LOWEST, HIGHEST)]
+        if not node.is_whole and rows > self._small_rows:
+            ranges = _ranges(max(self._stages.workers, (rows + held) // RECOMPUTED_ROWS))
+        with ThreadPoolExecutor(self._stages.workers) as threads:
+            return list(threads.map(lambda bounds: operating.range(*bounds), ranges))
 
 
 def _results(reports: Sequence[Report]) -> list[Run]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.change import WEIGHT
+from headwater.change import HASH, WEIGHT
 from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
+from headwater.operators.recompute import Part, output_schema, recompute
 from headwater.operators.table import appended
 from headwater.state.consolidate import consolidate
 from headwater.state.shape import shaped
 from headwater.tick.state import TickState
-from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Source, Union
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Recompute, Source, Union
 
 ROW = "_row"
 WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
@@ -27,6 +29,10 @@ class Evaluator(Protocol):
 
     def evaluate(self, computing: object, table: pa.Table) -> pa.Table:
         """The computed columns and `_row`, for a table of the inputs and `_row`."""
+        ...
+
+    def recompute(self, computing: object, tables: Sequence[pa.Table]) -> pa.Table:
+        """What an operator gives for the rows of its inputs: its columns and `_hash`."""
         ...
 
 
@@ -53,7 +59,7 @@ class Small:
         self._filling = filling
         self.rows_read = 0
 
-    def run(self, node: Node) -> pa.Table:
+    def run(self, node: Node) -> pa.Table:  # noqa: PLR0911  one for each operator
         """The change of an operator: its columns and `_weight`, not consolidated."""
         if isinstance(node, Source):
             return self._source(node)
@@ -67,6 +73,8 @@ class Small:
             return self._join(node)
         if isinstance(node, Aggregate):
             return self._aggregate(node)
+        if isinstance(node, Recompute):
+            return self._recompute(node)
         raise TypeError(node)
 
     def _source(self, node: Source) -> pa.Table:
@@ -101,6 +109,23 @@ class Small:
         if state.num_rows:
             self._state.add(arrangement, state)
         return result
+
+    def _recompute(self, node: Recompute) -> pa.Table:
+        parts = []
+        for number, (child, key) in enumerate(zip(node.inputs, node.keys, strict=True)):
+            arrangement = f"{self._view}/{node.name}.{number}"
+            change = consolidate(with_hash(self.run(child), key, matches=node.matches))
+            parts.append(Part(change, self._state.before(arrangement, hashed_schema(child.schema))))
+            if change.num_rows:
+                self._state.add(arrangement, change)
+        arrangement = f"{self._view}/{node.name}.result"
+        old = self._state.before(arrangement, output_schema(node))
+        evaluate = partial(self._evaluator.recompute, node.computing)
+        result, read = recompute(node, parts, old, evaluate, filling=self._filling)
+        self.rows_read += read
+        if result.num_rows:
+            self._state.add(arrangement, result)
+        return result.drop_columns([HASH])
 
 
 def applied(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table]) -> pa.Table:

@@ -21,6 +21,7 @@ from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
+from headwater.operators.recompute import Evaluate, Part, output_schema, recompute
 from headwater.operators.table import record_schema
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
@@ -33,9 +34,11 @@ from headwater.tick.output import view_change
 from headwater.tick.pieces import Piece
 from headwater.tick.relations import arranged, changed, columns_of, table_records
 from headwater.tick.small import ROW, WEIGHT_FIELD, applied
-from headwater.views.plan import Aggregate, Constant, Fragment, Join
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Recompute
 
 Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate)
+
+Operator = Join | Aggregate | Recompute | Relation
 
 Report = dict[str, Any]
 _PIECE = 32
@@ -67,7 +70,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Spooling:
-    """How pieces become runs by a key: a fragment (if any) is applied, null keys are dropped if so asked.
+    """How pieces become runs by a key: a fragment (if any) is applied; null keys are dropped, or scattered.
 
     Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated.
     """
@@ -77,6 +80,7 @@ class Spooling:
     fragment: Fragment | None
     key: tuple[str, ...]
     drop_nulls: bool
+    scatter_nulls: bool
     consolidated: bool
 
     def share(self, numbers: Iterable[int]) -> Report:
@@ -130,7 +134,7 @@ class Spooling:
         table = pa.concat_tables(tables)
         if self.drop_nulls:
             table = without_nulls(table, self.key)
-        hashed = with_hash(table, self.key)
+        hashed = with_hash(table, self.key, matches=self.scatter_nulls)
         settled = consolidate(hashed) if self.consolidated else hashed
         return {"run": self.places.spool(settled).as_dict() if settled.num_rows else None}
 
@@ -171,15 +175,23 @@ class Input:
 
 @dataclass(frozen=True)
 class Operating:
-    """One stateful operator over ranges of hashes."""
+    """One stateful operator over ranges of hashes. What `evaluate` does for a recompute is done in this process."""
 
     places: Places
     inputs: tuple[Input, ...]
-    node: Join | Aggregate | Relation
+    node: Operator
+    filling: bool = False
+    evaluate: Evaluate | None = None
 
     def range(self, low: int, high: int) -> Report:
         """Operate on a range of hashes."""
-        operate = {Join: self._join, Aggregate: self._aggregate, Relation: self._relation}[type(self.node)]
+        kinds = {
+            Join: self._join,
+            Aggregate: self._aggregate,
+            Recompute: self._recompute,
+            Relation: self._relation,
+        }
+        operate = kinds[type(self.node)]
         states, result, read_rows = operate(low, high)
         file = self.places.state_file()
         runs = [file.add(state, low=low, high=high).as_dict() if state.num_rows else None for state in states]
@@ -213,6 +225,18 @@ class Operating:
         assert isinstance(node, Aggregate)
         state, result, read_rows = accumulate(node, self._change(0, low, high), self._held(0, state_schema(node)))
         return [state], result, read_rows
+
+    def _recompute(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+        node = self.node
+        assert isinstance(node, Recompute)
+        assert self.evaluate is not None
+        parts = [
+            Part(consolidate(self._change(number, low, high)), self._held(number, hashed_schema(child.schema)))
+            for number, child in enumerate(node.inputs)
+        ]
+        old = self._held(len(parts), output_schema(node))
+        result, read_rows = recompute(node, parts, old, self.evaluate, filling=self.filling)
+        return [*(part.change for part in parts), result], result.drop_columns([HASH]), read_rows
 
     def _relation(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
         relation = self.node

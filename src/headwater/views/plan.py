@@ -8,6 +8,7 @@ looked into here: a `Fragment` holds them as something that only the evaluator u
     linear          Fragment, Union        evaluates the change alone; weights are carried along
     bilinear        Join                   looks up the other side's rows with the same keys
     accumulating    Aggregate              adds the change to the touched groups' accumulators
+    recompute       Recompute              evaluates the rows of the touched keys anew
 """
 
 from __future__ import annotations
@@ -147,6 +148,34 @@ class Aggregate(Node):
     def children(self) -> tuple[Node, ...]:
         """Its input."""
         return (self.child,)
+
+
+@dataclass(frozen=True)
+class Recompute(Node):
+    """Any operator of Spark's, evaluated anew on all rows of the touched keys.
+
+    `keys` are the key columns of each input; without any, all rows are of one key. Rows with a null in a key that
+    `matches` belong to no other row. `reason` is why it did not become a faster kind.
+    """
+
+    kind: ClassVar[str] = "recompute"
+    inputs: tuple[Node, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+    computing: Any = None
+    matches: bool = False
+    name: str = ""
+    text: str = ""
+    reason: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its inputs."""
+        return self.inputs
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every change touches everything."""
+        return not any(self.keys)
 
 
 @dataclass(frozen=True)

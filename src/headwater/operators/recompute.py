@@ -1,0 +1,103 @@
+"""The general operator: all rows of the touched keys are evaluated anew.
+
+Its inputs and its output are arranged by the same hash. A tick fetches the rows of the touched hashes, applies the
+change, and lets Spark evaluate them; what is taken back is what was emitted for those hashes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from headwater.change import HASH, WEIGHT
+from headwater.errors import HeadwaterError
+from headwater.operators.keys import Codes, hashed_schema, hashes
+from headwater.operators.table import appended, negated
+from headwater.state.arrangement import Arrangement
+from headwater.state.bits import bit_columns
+from headwater.state.consolidate import consolidate
+from headwater.views.plan import Recompute
+
+PLACE = "_place"
+Evaluate = Callable[[Sequence[pa.Table]], pa.Table]
+
+
+class Part(NamedTuple):
+    """An input of the operator: its change, with `_hash`, and its rows before the tick."""
+
+    change: pa.Table
+    old: Arrangement
+
+
+def recompute(
+    node: Recompute, parts: Sequence[Part], old: Arrangement, evaluate: Evaluate, *, filling: bool
+) -> tuple[pa.Table, int]:
+    """The change of the output, with `_hash` and `_weight`, and the number of state rows read.
+
+    `evaluate` gets the rows of each input, each as often as its weight says, in canonical order, with `_hash` and
+    `_place`; it gives the operator's columns and `_hash`.
+    """
+    touched = np.unique(np.concatenate([part.change.column(HASH).to_numpy() for part in parts]))
+    if node.is_whole and filling:
+        touched = whole()
+    if not len(touched):
+        return old.schema.empty_table(), 0
+    before = [part.old.probe(touched) for part in parts]
+    emitted = old.probe(touched)
+    rows = [
+        consolidate(pa.concat_tables([held, part.change.select(held.column_names)]))
+        for held, part in zip(before, parts, strict=True)
+    ]
+    made = evaluate([_rows(each) for each in rows])
+    new = pa.Table.from_arrays(appended(made).columns, schema=old.schema)
+    change = consolidate(pa.concat_tables([negated(emitted), new]))
+    return change, sum(each.num_rows for each in before) + emitted.num_rows
+
+
+def whole() -> Codes:
+    """The one hash under which everything is when there is no key."""
+    return hashes(pa.table({"x": [0]}), [])
+
+
+def output_schema(node: Recompute) -> pa.Schema:
+    """The columns of the arrangement of what was emitted."""
+    return hashed_schema(node.schema)
+
+
+def _rows(table: pa.Table) -> pa.Table:
+    """Every row as often as its weight says, in an order that only depends on what the rows are."""
+    weights = table.column(WEIGHT).to_numpy()
+    if (weights < 0).any():
+        msg = "more rows disappeared than there were"
+        raise HeadwaterError(msg, hint="this is a fault of Headwater; please report it")
+    table = table.drop_columns([WEIGHT])
+    order = _order([table.column(name) for name in table.column_names if name != HASH], len(weights))
+    if (weights != 1).any():
+        order = np.repeat(order, weights[order])
+    table = table.take(pa.array(order))
+    return table.append_column(pa.field(PLACE, pa.int64()), pa.array(np.arange(table.num_rows)))
+
+
+def _order(given: Sequence[pa.ChunkedArray], rows: int) -> Codes:
+    """By the columns from left to right, nulls first; at last by bits, where values cannot be told apart."""
+    columns = [column for column in given if _is_ordered(column.type)]
+    columns += bit_columns([column for column in given if _has_more_bits(column.type)])
+    if not columns or rows <= 1:
+        return np.arange(rows)
+    table = pa.table(columns, names=[str(number) for number in range(len(columns))])
+    keys = [(name, "ascending", "at_start") for name in table.column_names]
+    found: Codes = pc.sort_indices(table, sort_keys=keys).to_numpy()
+    return found.astype(np.int64)
+
+
+def _is_ordered(given: pa.DataType) -> bool:
+    return not arrow_types.is_nested(given) and not arrow_types.is_null(given)
+
+
+def _has_more_bits(given: pa.DataType) -> bool:
+    return bool(arrow_types.is_nested(given) or arrow_types.is_floating(given))

@@ -1,0 +1,17 @@
+"""Rewrites of Spark's optimised plan into one that can be maintained with less work, in this order."""
+
+from __future__ import annotations
+
+from headwater.spark.catalyst import Catalyst, Java
+from headwater.spark.rewrite.not_in import rewrite_not_in
+from headwater.spark.rewrite.scalar import rewrite_scalar_subqueries
+
+RULES = (rewrite_scalar_subqueries, rewrite_not_in)
+
+
+def rewritten(catalyst: Catalyst, plan: Java) -> Java:
+    """The plan after all rewrites, optimised again if there were any."""
+    before = plan
+    for rule in RULES:
+        plan = rule(catalyst, plan)
+    return plan if plan is before else catalyst.optimise(plan)
