@@ -50,4 +50,4 @@ class StandIn:
     def answers(self) -> dict[str, pa.Table]:
         """What Spark says."""
         cut = Cut.from_dict(self._last_tick().cut)
-        return _batch(self, self._declarations(), list(self._views), cut)
+        return _batch(self, self._declarations(), list(self._views), cut)[0]

@@ -163,17 +163,20 @@ class Aggregates:
 
     # -- window functions
 
-    def over(self) -> Expression:
-        """A window function: by place in a total order, by ties, or an aggregate over a frame."""
+    def over(self, *, tied: bool) -> Expression:
+        """A window function: by place in a total order, by ties, or an aggregate over a frame.
+
+        With `tied` it gives equal rows the same: two that tell equal rows apart could do so in many ways.
+        """
         choice = self.chance.random()
-        if choice < 0.35:
+        if choice < 0.35 and not tied:
             return self.placed()
         if choice < 0.55:
             template, kind = self.chance.choice(_TIES)
             order = self.expressions.any(0, ATOMIC)
             return self._over(template, kind, "ORDER BY {}" + self.chance.choice(_WAYS), (order,))
         template, kind = self.chance.choice(_OVER + (_OVER_ROUGH if self.rough else ()))
-        return self._over(template, kind, *self._frame())
+        return self._over(template, kind, *self._frame(tied=tied))
 
     def placed(self) -> Expression:
         """A window function that needs a total order."""
@@ -190,11 +193,11 @@ class Aggregates:
         self.chance.shuffle(columns)
         return "ORDER BY " + ", ".join(f"{c.reference}{self.chance.choice(_WAYS)}" for c in columns)
 
-    def _frame(self) -> tuple[str, tuple[Expression, ...]]:
+    def _frame(self, *, tied: bool) -> tuple[str, tuple[Expression, ...]]:
         choice = self.chance.random()
         if choice < 0.25:
             return "", ()
-        if choice < 0.6:
+        if choice < 0.6 and not tied:
             return f"{self._total()} {self.chance.choice(_ROWS)}", ()
         if choice < 0.7 and self.expressions.named("timestamp"):
             frame = "RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"

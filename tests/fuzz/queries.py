@@ -251,11 +251,13 @@ class Queries:
     def _windowed(self, depth: int, rough: bool) -> Made:
         source = self.sources.source(depth)
         aggregates = Aggregates(self.chance, source.columns, rough=rough)
-        over = [Item(aggregates.over(), self.fresh("c")) for _ in range(self.chance.choice([1, 1, 2]))]
-        items = (*self._items(source), *over)
         qualify: tuple[Expression, ...] = ()
         if self.chance.random() < 0.25:
             qualify = (self._among_first(aggregates.number()),)
+        over = [Item(aggregates.over(tied=bool(qualify)), self.fresh("c"))]
+        if self.chance.random() < 0.35:
+            over.append(Item(aggregates.over(tied=True), self.fresh("c")))
+        items = (*self._items(source), *over)
         return self._made(Select(items, source.node, where=self.where(source, 0), qualify=qualify), source.rows)
 
     def _among_first(self, number: Expression) -> Expression:

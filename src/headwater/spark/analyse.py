@@ -25,6 +25,11 @@ from headwater.spark.rewrite import rewritten
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Field, Fragment, Node, Plan
 
+_FOR_ONE_EXECUTION = (
+    "org.apache.spark.sql.execution.planmerging.MergeSubplans,"
+    "org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter"
+)
+"""Rules that only serve a single execution: joining equal aggregates into one subquery, filters at run time."""
 _OURS = {column.name for column in LOG_COLUMNS}
 
 
@@ -32,6 +37,7 @@ class Analyser:
     """Plans views in a session of its own. `relation` finds what a name stands for. Not for several threads."""
 
     def __init__(self, spark: SparkSession, relation: Callable[[str], Relation | None]) -> None:
+        spark.conf.set("spark.sql.optimizer.excludedRules", _FOR_ONE_EXECUTION)
         self.catalyst = Catalyst(spark)
         self._spark = spark
         self._relation = relation

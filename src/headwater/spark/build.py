@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headwater.errors import ViewRefused
 from headwater.schema import Schema
-from headwater.spark.calls import Calls
+from headwater.spark.calls import Calls, NotAddedError
 from headwater.spark.catalyst import Catalyst, Java, label, number
 from headwater.spark.evaluate import rows_of
-from headwater.spark.fields import field_of
+from headwater.spark.fields import field_of, oddity
 from headwater.spark.fragment import Chain, compile_fragment
 from headwater.spark.recomputing import Leaf, Operators, Recomputing
 from headwater.spark.refusals import Refusals
@@ -60,7 +59,7 @@ class Builder:
         self._catalyst = catalyst
         self._relations = relations
         self._refusals = refusals
-        self._calls = Calls(catalyst, refusals)
+        self._calls = Calls(catalyst)
         self._streams: set[str] = set()
         self._operators = Operators(catalyst)
         self._counts: dict[str, int] = {}
@@ -125,7 +124,7 @@ class Builder:
         kind = plan.joinType().toString()
         left_keys = self._catalyst.items(found._2()) if found is not None else []
         right_keys = self._catalyst.items(found._3()) if found is not None else []
-        pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(self._is_odd, pair))]
+        pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(oddity, pair))]
         left, left_names = self._side(plan.left(), [pair[0] for pair in pairs])
         right, right_names = self._side(plan.right(), [pair[1] for pair in pairs])
         if kind not in {"Inner", "Cross"}:
@@ -165,21 +164,13 @@ class Builder:
         wanted.append(column)
         return column
 
-    def _is_odd(self, key: Java) -> bool:
-        """Whether values of a key can be equal without having the same bytes."""
-        try:
-            self._refusals.key(key)
-        except ViewRefused:
-            return True
-        return False
-
     # -- aggregates
 
     def _aggregate(self, plan: Java) -> Based:
         try:
             return self._accumulated(plan)
-        except ViewRefused as refused:
-            return self._grouped(plan, refused.what)
+        except NotAddedError as reason:
+            return self._grouped(plan, str(reason))
 
     def _accumulated(self, plan: Java) -> Based:
         catalyst = self._catalyst
@@ -187,7 +178,8 @@ class Builder:
         wanted: list[Java] = []
         keys: list[Java] = []
         for expression in catalyst.items(plan.groupingExpressions()):
-            self._refusals.key(expression)
+            if reason := oddity(expression):
+                raise NotAddedError(reason)
             key = catalyst.normalised(expression)
             if key.nodeName() != "AttributeReference":
                 key = catalyst.alias(key, "key")
@@ -230,7 +222,7 @@ class Builder:
 
     def _keyed(self, plan: Java, keys: Sequence[Java]) -> tuple[Node, tuple[str, ...]]:
         """An input with those of its keys by which rows can be told apart."""
-        usable = [self._catalyst.normalised(key) for key in keys if not self._is_odd(key)]
+        usable = [self._catalyst.normalised(key) for key in keys if not oddity(key)]
         return self._side(plan, [key for key in usable if not key.foldable()])
 
     def _limit(self, plan: Java) -> Based:

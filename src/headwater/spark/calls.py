@@ -9,8 +9,7 @@ from headwater.operators.accumulators import EXACT_MOMENT_DIGITS
 from headwater.schema import parse
 from headwater.schema.types import Decimal
 from headwater.spark.catalyst import Catalyst, Java, label
-from headwater.spark.fields import field_of
-from headwater.spark.refusals import Refusals
+from headwater.spark.fields import field_of, oddity
 from headwater.views.plan import Call
 
 _MOMENTS = {"VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"}
@@ -18,17 +17,20 @@ _WHOLE_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
 _KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS
 
 
+class NotAddedError(Exception):
+    """A change cannot just be added to what is kept of a group; says why."""
+
+
 class Calls:
     """Finds the aggregates in the results of a GROUP BY."""
 
-    def __init__(self, catalyst: Catalyst, refusals: Refusals) -> None:
+    def __init__(self, catalyst: Catalyst) -> None:
         self._catalyst = catalyst
-        self._refusals = refusals
 
     def of(
         self, results: list[Java], wanted: list[Java], *, retracts: bool
     ) -> tuple[tuple[Call, ...], list[tuple[Java, Java]]]:
-        """The calls, and each aggregate with the attribute that takes its place.
+        """The calls, and each aggregate with the attribute that takes its place; or `NotAddedError`.
 
         What the calls need of the input is added to `wanted`.
         """
@@ -47,10 +49,9 @@ class Calls:
         function = part.aggregateFunction()
         kind = function.nodeName()
         if part.isDistinct():
-            raise self._refusals.aggregate(part, f"{function.prettyName()} is of DISTINCT values", "")
+            raise NotAddedError(f"{function.prettyName()} is of DISTINCT values")
         if kind not in _KNOWN or function.prettyName().startswith("try_"):
-            what = f"{function.prettyName()} is not maintained yet"
-            raise self._refusals.aggregate(part, what, "compute it when you read the view")
+            raise NotAddedError(f"{function.prettyName()} cannot be added to")
         arguments = self._arguments(function, kind)
         columns = [self._column(argument, wanted) for argument in arguments]
         for argument, column in zip(arguments, columns, strict=True):
@@ -97,21 +98,14 @@ class Calls:
         given = field_of(column if column.nodeName() == "AttributeReference" else column.toAttribute())
         name = part.aggregateFunction().prettyName()
         if kind in {"Min", "Max"}:
-            self._refusals.key(argument)
-            if not given.atomic:
-                hint = "take it of a simple column"
-                raise self._refusals.aggregate(part, f"{name} of nested values is not maintained yet", hint)
+            if not given.atomic or oddity(argument):
+                raise NotAddedError(f"{name} is of {argument.dataType().sql()}")
             if retracts:
-                what = f"{name} over rows that may be changed or deleted is not maintained yet"
-                hint = "take it over a stream, or over a topic's log (…__log)"
-                raise self._refusals.aggregate(part, what, hint)
+                raise NotAddedError(f"the {name} may be deleted")
         elif not _numeric(given.type):
-            what = f"{name} of {argument.dataType().sql()} is not maintained yet"
-            raise self._refusals.aggregate(part, what, "convert it to a number first")
+            raise NotAddedError(f"{name} is of {argument.dataType().sql()}")
         elif arrow_types.is_floating(given.type) and retracts:
-            what = f"{name} of floating-point numbers over rows that may be changed or deleted would drift"
-            hint = "sum exact numbers: cast it, as in CAST(x AS DECIMAL(38, 10))"
-            raise self._refusals.aggregate(part, what, hint)
+            raise NotAddedError(f"{name} of floats would drift when rows are deleted")
 
 
 def _numeric(given: pa.DataType) -> bool:

@@ -15,11 +15,6 @@ Java = Any
 """An object that lives in the Java process."""
 
 
-_FOR_ONE_EXECUTION = (
-    "org.apache.spark.sql.execution.planmerging.MergeSubplans,"
-    "org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter"
-)
-"""Rules that only serve a single execution: joining equal aggregates into one subquery, filters at run time."""
 _NUMBER = re.compile(r"#(\d+)")
 _JOIN_TYPE = re.compile(r'"joinType":\{"object":"[\w.]*?(\w+)\$"')
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
@@ -30,7 +25,6 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        spark.conf.set("spark.sql.optimizer.excludedRules", _FOR_ONE_EXECUTION)
         self.session: Java = spark._jsparkSession
         self.jvm = cast("Java", spark._jvm)
         plans: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical

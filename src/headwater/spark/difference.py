@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.types as arrow_types
@@ -16,16 +16,17 @@ _SHOWN = 10
 Row = tuple[Hashable, ...]
 
 
-def difference(wanted: pa.Table, found: pa.Table) -> str:
+def difference(wanted: pa.Table, found: pa.Table, unordered: Collection[str] = ()) -> str:
     """What `found` lacks and has too much, with counts; empty if there is nothing to say.
 
     Names and types of the columns count too, nullability does not. Floats, also nested ones, are the same within
-    1e-9 of the larger; NaN is NaN. Everything else is compared exactly.
+    1e-9 of the larger; NaN is NaN. The lists in `unordered` columns are compared as multisets, everything else
+    exactly.
     """
     columns = _columns(wanted.schema, found.schema)
     if columns:
         return columns
-    wanted_rows, found_rows = _rows(wanted), _rows(found)
+    wanted_rows, found_rows = _rows(wanted, unordered), _rows(found, unordered)
     counts, others = Counter(wanted_rows), Counter(found_rows)
     missing, surplus = _without_near(counts - others, others - counts)
     return "\n".join(
@@ -58,10 +59,14 @@ def _shape(given: pa.DataType) -> str:
     return str(given).removeprefix("large_")
 
 
-def _rows(table: pa.Table) -> list[Row]:
+def _rows(table: pa.Table, unordered: Collection[str]) -> list[Row]:
     if not table.num_columns:
         return [()] * table.num_rows
-    return list(zip(*(plain(column, _floating) for column in table.columns), strict=True))
+    columns = [plain(column, _floating) for column in table.columns]
+    for place, name in enumerate(table.column_names):
+        if name in unordered:
+            columns[place] = [tuple(sorted(v, key=repr)) if isinstance(v, tuple) else v for v in columns[place]]
+    return list(zip(*columns, strict=True))
 
 
 def _floating(number: float) -> Hashable:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from headwater.errors import SchemaError, ViewRefused
 from headwater.schema import parse
 from headwater.spark.catalyst import Java, label
 from headwater.views.plan import Field
+
+_COLLATION = re.compile(r"COLLATE (\w+)")
 
 
 def field_of(attribute: Java) -> Field:
@@ -20,6 +23,16 @@ def field_of(attribute: Java) -> Field:
     except SchemaError:
         what = f"the column {attribute.name()} would be of type {text}, which cannot be stored"
         raise ViewRefused(what, hint="cast it to another type, as in CAST(x AS STRING)") from None
+
+
+def oddity(expression: Java) -> str:
+    """Why values of an expression may be equal without having the same bytes; empty if they may not."""
+    if expression.nodeName() == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
+        return "sessions grow together"
+    kind = expression.dataType().sql()
+    if any(collation != "UTF8_BINARY" for collation in _COLLATION.findall(kind)):
+        return f"texts that differ may be equal as {kind}"
+    return ""
 
 
 def types_of(attributes: Sequence[Java]) -> str:

@@ -18,10 +18,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headwater.errors import HeadwaterError
 from headwater.log import Cut
+from headwater.spark.catalyst import Catalyst
 from headwater.spark.difference import difference
 from headwater.spark.functions import Function, register
 from headwater.spark.naive import content, recorded
 from headwater.spark.session import start
+from headwater.spark.unordered import unordered as unordered_columns
 from headwater.store import Declaration, Store
 from headwater.topics import Topic
 
@@ -59,18 +61,19 @@ def same_as_batch(pipeline: Judged, views: Collection[str] | None = None) -> Non
     """Compare views, all of them unless some are named, with Spark's answer at the cut of the last tick.
 
     AssertionError with the views that differ, their SQL, and rows that are missing or too many. Columns of floats
-    are compared within 1e-9, since sums of them depend on the order; all else exactly. Whatever Spark or `read`
-    raises comes through. Runs Spark in this process if it does not run yet.
+    are compared within 1e-9, since sums of them depend on the order; lists that `collect_list` or `collect_set`
+    gave in any order; all else exactly. Whatever Spark or `read` raises comes through. Runs Spark in this process,
+    if it does not run yet.
     """
     tick = pipeline._store.last_tick()
     if tick is None:
         raise HeadwaterError("there is nothing to compare before the first tick", hint="call tick() first")
     declared = pipeline._store.declarations()
     names = _views(declared, views)
-    batch = _batch(pipeline, declared, names, Cut.from_dict(tick.cut))
+    batch, unordered = _batch(pipeline, declared, names, Cut.from_dict(tick.cut))
     wrong = []
     for name in names:
-        found = difference(batch[name], pipeline.read(name, as_of=tick.number))
+        found = difference(batch[name], pipeline.read(name, as_of=tick.number), unordered[name])
         if found:
             heading = f"view {name} at tick {tick.number} is not what Spark returns for"
             wrong.append(f"{heading}\n{_sql(declared, name)}\n{found}")
@@ -94,8 +97,11 @@ def _sql(declared: Mapping[str, Declaration], name: str) -> str:
 
 def _batch(
     pipeline: Judged, declared: Mapping[str, Declaration], names: Sequence[str], cut: Cut
-) -> dict[str, pa.Table]:
-    """Spark's answers. All needed relations become temporary views of a session that nobody else uses."""
+) -> tuple[dict[str, pa.Table], dict[str, set[str]]]:
+    """Spark's answers, and their columns that are in no order.
+
+    All needed relations become temporary views of a session that nobody else uses.
+    """
     graph = _graph(declared, names)
     order = list(TopologicalSorter(graph).static_order())
     relations = {name: _relation(pipeline, name, cut) for name in order if name not in graph}
@@ -107,7 +113,9 @@ def _batch(
         frames[name] = frame
     with ThreadPoolExecutor(_THREADS) as threads:
         answers = list(threads.map(lambda name: frames[name].toArrow(), names))
-    return dict(zip(names, answers, strict=True))
+    catalyst = Catalyst(session)
+    unordered = {name: unordered_columns(catalyst, frames[name]) for name in names}
+    return dict(zip(names, answers, strict=True)), unordered
 
 
 def _graph(declared: Mapping[str, Declaration], names: Sequence[str]) -> dict[str, list[str]]:

@@ -34,7 +34,6 @@ _NOW_LITERAL = re.compile(rf"\b(date|timestamp\w*)\s*{_NOW.pattern}", re.IGNOREC
 _AGGREGATE = "org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction"
 _PLAN = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
-_COLLATION = re.compile(r"COLLATE (\w+)")
 
 
 class Refusals:
@@ -109,20 +108,6 @@ class Refusals:
         """An operator that is not maintained."""
         default = (f"{plan.nodeName()} is not maintained yet", "compute it when you read the view")
         return self._refused(plan, *_OPERATORS.get(plan.nodeName(), default))
-
-    def key(self, expression: Java) -> None:
-        """Refuse keys that are equal without having the same bytes."""
-        if expression.nodeName() == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
-            what = "session windows are not maintained yet"
-            raise self._refused(expression, what, "group by window(at, '5 minutes')")
-        kind = expression.dataType().sql()
-        if any(collation != "UTF8_BINARY" for collation in _COLLATION.findall(kind)):
-            hint = "normalise it, as with lower(x), and drop the collation: x COLLATE UTF8_BINARY"
-            raise self._refused(expression, f"{kind} cannot be a key, a group, or taken the least of, yet", hint)
-
-    def aggregate(self, expression: Java, what: str, hint: str) -> ViewRefused:
-        """An aggregate that is not maintained over such an input."""
-        return self._refused(expression, what, hint)
 
     def _refused(self, thing: Java, what: str, hint: str) -> ViewRefused:
         return ViewRefused(what, position=self._position(thing), where=self._place(thing), hint=hint)

@@ -67,8 +67,8 @@ def _text(node: Node) -> str:  # noqa: PLR0911  one for each operator
 def _state(node: Node) -> list[dict[str, str]]:
     if isinstance(node, Join):
         return [
-            {"name": f"{node.name}.left", "key": _shown(node.left, node.left_keys)},
-            {"name": f"{node.name}.right", "key": _shown(node.right, node.right_keys)},
+            {"name": f"{node.name}.left", "key": _shown(node.left, node.left_keys) or "everything"},
+            {"name": f"{node.name}.right", "key": _shown(node.right, node.right_keys) or "everything"},
         ]
     if isinstance(node, Aggregate):
         return [{"name": node.name, "key": _shown(node.child, node.keys) or "everything"}]
