@@ -229,8 +229,8 @@ def test_a_topic_that_another_process_declared_anew_is_seen_as_it_is_now(tmp_pat
         other.drop("before")
         other.drop("s")
         table = other.table("s", "k INT, v DOUBLE", key="k")
-        with pytest.raises(hw.ViewRefused, match="may be changed or deleted"):
-            one.view("after", "SELECT max(v) AS m FROM s")
+        one.view("after", "SELECT max(v) AS m FROM s")
+        assert "the max may be deleted" in one.explain("after")
         one.view("hundredfold", "SELECT k, v * 100 AS w FROM s")
         table.upsert([{"k": 1, "v": 1.5}])
         one.tick()
