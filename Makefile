@@ -53,6 +53,8 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.crash.kills --kills 1000 $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.crash.driver_kills --kills 200 $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.equivalence.run --cases 1500 $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.tick.locality --keys 1000000
 
 bench: bench-log bench-tick
 

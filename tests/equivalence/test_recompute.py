@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
@@ -322,3 +323,29 @@ def test_texts_that_only_differ_in_case_are_one_group_where_the_collation_says_s
     names.delete([1])
     shop.moved()
     assert shop.rows("v") == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_first_rows_while_anything_comes_and_goes(shop: Shop, seed: int) -> None:
+    """What was given and what comes stand for all rows until one of those given leaves, also of equal rows."""
+    chance = Random(seed)
+    bag, stream = shop.table("bag", "g INT, x INT"), shop.stream("s", "g INT, x INT")
+    for name, relation in (("t", "bag"), ("s", "s")):
+        shop.view(f"limit_{name}", f"SELECT x, g FROM {relation} ORDER BY x DESC, g LIMIT 4")
+        shop.view(f"part_{name}", f"SELECT x + 1 AS y FROM {relation} ORDER BY g, x LIMIT 3")
+        for function in ("rank", "dense_rank", "row_number"):
+            over = f"{function}() OVER (PARTITION BY g ORDER BY x)"
+            shop.view(f"{function}_{name}", f"SELECT g, x, {over} AS r FROM {relation} QUALIFY r <= 2")
+        shop.view(f"all_{name}", f"SELECT x, rank() OVER (ORDER BY x) AS r FROM {relation} QUALIFY r <= 3")
+    held: list[dict[str, int | None]] = []
+    for _ in range(8):
+        count = chance.randrange(6) if held else 6
+        rows = [{"g": chance.choice([0, 1, None]), "x": chance.randrange(4)} for _ in range(count)]
+        stream.append(rows[:2])
+        bag.append(rows)
+        held += rows
+        chance.shuffle(held)
+        gone = [held.pop() for _ in range(min(len(held), chance.randrange(5)))]
+        bag.delete(gone)
+        if rows or gone:
+            shop.tick()

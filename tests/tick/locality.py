@@ -35,6 +35,7 @@ VIEWS = {
     "distinct": "SELECT DISTINCT k, x FROM a",
     "except": "SELECT k FROM a EXCEPT SELECT k FROM b",
     "window": "SELECT id, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a",
+    "limit": "SELECT id FROM a ORDER BY x, id LIMIT 3",
     "top-k by group": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x, id) <= 1",
 }
 PER_KEY = 2

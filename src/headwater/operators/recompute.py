@@ -16,7 +16,7 @@ import pyarrow.types as arrow_types
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
-from headwater.operators.keys import Codes, hashed_schema, hashes
+from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import appended, negated
 from headwater.state.arrangement import Arrangement
 from headwater.state.bits import bit_columns
@@ -47,16 +47,46 @@ def recompute(
         touched = whole()
     if not len(touched):
         return old.schema.empty_table(), 0
-    before = [part.old.probe(touched) for part in parts]
     emitted = old.probe(touched)
-    rows = [
-        consolidate(pa.concat_tables([held, part.change.select(held.column_names)]))
-        for held, part in zip(before, parts, strict=True)
-    ]
-    made = evaluate([_rows(each) for each in rows])
+    found = [_candidates(node, parts[0], emitted)] if node.selects else [_all(part, touched) for part in parts]
+    made = evaluate([_rows(rows) for rows, _ in found])
     new = pa.Table.from_arrays(appended(made).columns, schema=old.schema)
     change = consolidate(pa.concat_tables([negated(emitted), new]))
-    return change, sum(each.num_rows for each in before) + emitted.num_rows
+    return change, sum(read for _, read in found) + emitted.num_rows
+
+
+def _all(part: Part, touched: Codes) -> tuple[pa.Table, int]:
+    """All rows with these hashes after the change, and how many were read."""
+    held = part.old.probe(touched)
+    return consolidate(pa.concat_tables([held, part.change.select(held.column_names)])), held.num_rows
+
+
+def _candidates(node: Recompute, part: Part, emitted: pa.Table) -> tuple[pa.Table, int]:
+    """Rows that can be among the first ones after the change, and how many were read for it.
+
+    What was emitted and what came will do, unless something that was emitted leaves: then all rows of its key are
+    looked at. What leaves without having been emitted was not among the first ones.
+    """
+    names = [name for name in node.inputs[0].schema.names if name in node.schema.names]
+    change = consolidate(part.change.select([*names, HASH, WEIGHT]))
+    shown = consolidate(emitted.select([*names, HASH, WEIGHT]))
+    leaving = change.filter(pa.array(change.column(WEIGHT).to_numpy() < 0))
+    stale = _shared(shown, leaving)
+    held, read = _all(part, stale) if len(stale) else (part.old.schema.empty_table(), 0)
+    held = held.filter(pa.array(np.isin(held.column(HASH).to_numpy(), stale)))
+    rest = consolidate(pa.concat_tables([shown, change]))
+    useful = ~np.isin(rest.column(HASH).to_numpy(), stale) & (rest.column(WEIGHT).to_numpy() > 0)
+    return pa.concat_tables([rest.filter(pa.array(useful)), held.select(rest.column_names)]), read
+
+
+def _shared(one: pa.Table, other: pa.Table) -> Codes:
+    """The hashes of rows that both tables have."""
+    if not one.num_rows or not other.num_rows:
+        return np.zeros(0, np.int64)
+    names = [name for name in one.column_names if name != WEIGHT]
+    mine, theirs = codes([[table.column(name) for name in names] for table in (one, other)], bitwise=True)
+    found: Codes = np.unique(one.column(HASH).to_numpy()[np.isin(mine, theirs)])
+    return found
 
 
 def whole() -> Codes:

@@ -211,14 +211,20 @@ class Builder:
     # -- windows and limits
 
     def _window(self, plan: Java) -> Based:
+        """Window functions; if only the first rows of each partition are asked for, no others are given."""
         parts = self._catalyst.items(plan.partitionSpec())
-        child, keys = self._keyed(plan.child(), parts)
-        leaf = self._operators.leaf(self._catalyst.items(plan.child().output()))
-        computing = self._operators.window(plan, leaf, keyed=bool(keys))
-        what = "window functions by " + ", ".join(each.sql() for each in parts) if parts else "window functions"
-        return self._recomputed(
-            plan, computing, (child,), (keys,), what, "" if parts else "there is no PARTITION BY"
-        )
+        first = plan.child() if plan.child().nodeName() == "WindowGroupLimit" else None
+        below = plan.child() if first is None else first.child()
+        child, keys = self._keyed(below, parts)
+        leaf = self._operators.leaf(self._catalyst.items(below.output()))
+        computing = self._operators.window(plan, first, leaf, keyed=bool(keys))
+        what = "window functions" if first is None else f"first {first.limit()} rows"
+        if parts:
+            what += " by " + ", ".join(each.sql() for each in parts)
+        reason = "" if parts or first is not None else "there is no PARTITION BY"
+        forgets = first is not None and not self._may_retract(below)
+        selects = first is not None
+        return self._recomputed(plan, computing, (child,), (keys,), what, reason, selects=selects, forgets=forgets)
 
     def _keyed(self, plan: Java, keys: Sequence[Java]) -> tuple[Node, tuple[str, ...]]:
         """An input with those of its keys by which rows can be told apart."""
@@ -238,11 +244,18 @@ class Builder:
         else:
             while chain[-1].nodeName() in _LINEAR:
                 plan = chain.pop()
-        computing = self._operators.limit(chain, order, self._operators.leaf(self._catalyst.items(plan.output())))
+        attributes = self._catalyst.items(plan.output())
+        leaf = self._operators.leaf(attributes)
         what = "first rows by " + ", ".join(each.sql() for each in order) if order else "some rows"
-        return self._recomputed(
-            chain[0], computing, (self.node(plan),), ((),), what, "LIMIT and OFFSET look at all"
-        )
+        child, above = self.node(plan), [each for each in chain if each.nodeName() == "Project"]
+        limits = [each for each in chain if each.nodeName() in {"GlobalLimit", "LocalLimit"}]
+        if len(above) + len(limits) == len(chain):
+            computing = self._operators.limit(limits, order, leaf, attributes)
+            forgets = not self._may_retract(plan)
+            made = self._recomputed(plan, computing, (child,), ((),), what, "", selects=True, forgets=forgets)
+            return made[0], made[1], above
+        computing = self._operators.limit(chain, order, leaf, self._catalyst.items(chain[0].output()))
+        return self._recomputed(chain[0], computing, (child,), ((),), what, "OFFSET looks at all rows")
 
     # -- everything else
 
@@ -278,6 +291,8 @@ class Builder:
         reason: str,
         *,
         matches: bool = False,
+        selects: bool = False,
+        forgets: bool = False,
     ) -> Based:
         made = Recompute(
             computing.outputs,
@@ -285,6 +300,8 @@ class Builder:
             keys=keys,
             computing=computing,
             matches=matches,
+            selects=selects,
+            forgets=forgets,
             name=self._name("recompute"),
             text=text,
             reason=reason,

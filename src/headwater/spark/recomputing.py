@@ -83,12 +83,15 @@ class Operators:
         )
         return self.made(operator, [leaf], catalyst.items(plan.output()), leaf.hash if keyed else None)
 
-    def window(self, plan: Java, leaf: Leaf, *, keyed: bool) -> Recomputing:
-        """Window functions, whose rows have an order also where the query leaves it open."""
+    def window(self, plan: Java, first: Java | None, leaf: Leaf, *, keyed: bool) -> Recomputing:
+        """Window functions, maybe over the first rows only. Rows have an order where the query leaves it open."""
         catalyst = self._catalyst
         order = [catalyst.ascending(each) for each in catalyst.items(plan.partitionSpec())]
         order += [*catalyst.items(plan.orderSpec()), catalyst.ascending(leaf.place)]
-        operator = catalyst.with_child(plan, catalyst.sort(order, leaf.plan, everywhere=False))
+        operator = catalyst.sort(order, leaf.plan, everywhere=False)
+        if first is not None:
+            operator = catalyst.with_child(first, operator)
+        operator = catalyst.with_child(plan, operator)
         return self.made(operator, [leaf], catalyst.items(plan.output()), leaf.hash if keyed else None)
 
     def join(self, plan: Java, left: Leaf, right: Leaf, *, keyed: bool) -> Recomputing:
@@ -103,13 +106,15 @@ class Operators:
             carried = catalyst.coalesce([left.hash, right.hash])
         return self.made(operator, [left, right], catalyst.items(plan.output()), carried if keyed else None)
 
-    def limit(self, chain: Sequence[Java], order: Sequence[Java], leaf: Leaf) -> Recomputing:
+    def limit(
+        self, chain: Sequence[Java], order: Sequence[Java], leaf: Leaf, output: Sequence[Java]
+    ) -> Recomputing:
         """LIMIT and OFFSET over an order; `chain` are the operators above the order, the topmost first."""
         catalyst = self._catalyst
         operator = catalyst.sort([*order, catalyst.ascending(leaf.place)], leaf.plan, everywhere=True)
         for each in reversed(chain):
             operator = catalyst.with_child(each, operator)
-        return self.made(operator, [leaf], catalyst.items(chain[0].output()), None)
+        return self.made(operator, [leaf], output, None)
 
 
 def filled(catalyst: Catalyst, plan: Java, leaves: Mapping[int, Java]) -> Java:

@@ -116,7 +116,7 @@ class Small:
             arrangement = f"{self._view}/{node.name}.{number}"
             change = consolidate(with_hash(self.run(child), key, matches=node.matches))
             parts.append(Part(change, self._state.before(arrangement, hashed_schema(child.schema))))
-            if change.num_rows:
+            if change.num_rows and not node.forgets:
                 self._state.add(arrangement, change)
         arrangement = f"{self._view}/{node.name}.result"
         old = self._state.before(arrangement, output_schema(node))

@@ -236,7 +236,8 @@ class Operating:
         ]
         old = self._held(len(parts), output_schema(node))
         result, read_rows = recompute(node, parts, old, self.evaluate, filling=self.filling)
-        return [*(part.change for part in parts), result], result.drop_columns([HASH]), read_rows
+        kept = [part.change.slice(0, 0) if node.forgets else part.change for part in parts]
+        return [*kept, result], result.drop_columns([HASH]), read_rows
 
     def _relation(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
         relation = self.node

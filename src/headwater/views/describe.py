@@ -15,6 +15,7 @@ _WORK = {
     "recompute": "evaluates all rows of the touched keys anew",
 }
 _WHOLE = "evaluates everything anew, whatever changed"
+_SELECTS = "compares the change with the rows it has given; looks at {} when one of those leaves"
 _PAIRS = "looks at every row of the other side"
 
 
@@ -35,6 +36,8 @@ def _lines(node: Node, depth: int) -> Iterator[dict[str, Any]]:
 def _work(node: Node) -> str:
     if isinstance(node, Recompute):
         work = _WHOLE if node.is_whole else _WORK[node.kind]
+        if node.selects:
+            work = _SELECTS.format("everything" if node.is_whole else "all rows of its key")
         return f"{work}: {node.reason}" if node.reason else work
     if isinstance(node, Join) and not node.left_keys:
         return _PAIRS
@@ -75,7 +78,7 @@ def _state(node: Node) -> list[dict[str, str]]:
     if isinstance(node, Recompute):
         keys = [_shown(child, key) or "everything" for child, key in zip(node.inputs, node.keys, strict=True)]
         states = [{"name": f"{node.name}.{number}", "key": key} for number, key in enumerate(keys)]
-        return [*states, {"name": f"{node.name}.result", "key": keys[0]}]
+        return [*([] if node.forgets else states), {"name": f"{node.name}.result", "key": keys[0]}]
     return []
 
 

@@ -155,7 +155,9 @@ class Recompute(Node):
     """Any operator of Spark's, evaluated anew on all rows of the touched keys.
 
     `keys` are the key columns of each input; without any, all rows are of one key. Rows with a null in a key that
-    `matches` belong to no other row. `reason` is why it did not become a faster kind.
+    `matches` belong to no other row. One that `selects` gives the first rows of each key in a fixed order, so that
+    those and what comes stand for all, until one of them leaves. One that `forgets` need not keep its inputs.
+    `reason` is why it did not become a faster kind.
     """
 
     kind: ClassVar[str] = "recompute"
@@ -163,6 +165,8 @@ class Recompute(Node):
     keys: tuple[tuple[str, ...], ...] = ()
     computing: Any = None
     matches: bool = False
+    selects: bool = False
+    forgets: bool = False
     name: str = ""
     text: str = ""
     reason: str = ""
