@@ -17,7 +17,7 @@ from random import Random
 import headwater as hw
 
 LENGTH = 20
-TIMELINES = """
+TIMELINES = f"""
     SELECT follower, place, id, name, text, at
     FROM (
         SELECT f.follower, t.id, u.name, t.text, t.at,
@@ -26,8 +26,8 @@ TIMELINES = """
         JOIN follows f ON f.followee = t.sender
         JOIN users u ON u.id = t.sender
     )
-    WHERE place <= 20
-"""
+    WHERE place <= {LENGTH}
+"""  # noqa: S608 - a number of ours
 
 
 class Network:
@@ -44,10 +44,8 @@ class Network:
         self.users.upsert([{"id": each, "name": f"user {each}"} for each in range(people)])
         posts: list[int] = []
         for number in range(1 << 62):
-            someone, other = (
-                chance.randrange(people),
-                int(people * chance.random() ** 3),
-            )  # a few are followed by most
+            someone = chance.randrange(people)
+            other = int(people * chance.random() ** 3)  # a few are followed by most
             kind = chance.choices(["post", "follow", "unfollow", "rename", "delete"], [60, 25, 8, 4, 3])[0]
             if kind == "post":
                 row = {"id": number, "sender": other, "text": f"number {number}", "at": datetime.now(UTC)}

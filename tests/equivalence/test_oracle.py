@@ -234,3 +234,10 @@ def test_users_functions_are_known_to_the_oracle(shop: hw.Pipeline) -> None:
     pandas = SimpleNamespace(name="halved", function=lambda n: n / 2, returns="DOUBLE", kind="pandas")
     found._udfs = {"plus_one": scalar, "halved": pandas}
     assert sorted(row["a"] + row["b"] for row in found.answers()["v"].to_pylist()) == [2.5, 4.0]
+
+
+def test_only_lists_without_an_order_are_compared_as_multisets() -> None:
+    wanted, found = pa.table({"l": [[1, 2, 2], None]}), pa.table({"l": [None, [2, 1, 2]]})
+    assert difference(wanted, found) != ""
+    assert difference(wanted, found, {"l"}) == ""
+    assert difference(wanted, pa.table({"l": [[1, 1, 2], None]}), {"l"}) != ""

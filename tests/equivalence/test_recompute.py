@@ -182,6 +182,17 @@ def test_sums_of_floats_do_not_drift_when_rows_leave(shop: Shop, pair: tuple[hw.
     assert shop.rows("v")[0][1] == pytest.approx(1.5, rel=1e-12)
 
 
+def test_collected_lists_are_compared_in_any_order(shop: Shop, pair: tuple[hw.Table, hw.Table]) -> None:
+    a, _ = pair
+    shop.view("v", "WITH l AS (SELECT k, collect_list(id) AS ids FROM a GROUP BY k) SELECT k, ids AS i FROM l")
+    shop.view("sorted", "SELECT k, sort_array(collect_set(id), false) AS ids FROM a GROUP BY k")
+    a.upsert(rows(*((number * 7 % 11, 1, 0.0) for number in range(11))))
+    shop.tick()
+    a.delete([3, 10])
+    shop.tick()
+    assert shop.rows("v") == [(1, [0, 1, 2, 4, 5, 6, 7, 8, 9])]  # type: ignore[comparison-overlap]
+
+
 def test_weights_above_one_go_through_everything(shop: Shop) -> None:
     bag = shop.table("bag", "g INT, x INT")
     shop.view("kinds", "SELECT g, collect_list(x) AS xs, percentile(x, 0.5) AS p, mode(x) AS m FROM bag GROUP BY g")

@@ -21,9 +21,11 @@ from headwater.tick.small import Small
 
 NOT_TO_BE_COMPARED = re.compile(
     r"aes_encrypt|current_|now\(|uuid|rand|shuffle|localtime|monotonically|input_file|version\(\)|collect_set"
-    r"|collect_list|array_agg|first|last|any_value"
+    r"|\b(collect_list|array_agg|first|first_value|last|last_value|any_value)\("
 )
 """Their answers differ from call to call, or their order is open."""
+SUMS_OF_FLOATS = re.compile(r"\b(regr_\w+|kurtosis|skewness)\(")
+"""Their last digits depend on the order of the rows; everything else is compared exactly."""
 
 
 class NoState:
@@ -54,6 +56,10 @@ def by_spark(spark: SparkSession, sql: str) -> pa.Table | None:
 
 def named(table: pa.Table) -> pa.Table:
     return table.rename_columns([str(place) for place in range(table.num_columns)])
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
 
 
 def by_us(analyser: Analyser, evaluator: Evaluator, sql: str) -> pa.Table:
@@ -87,10 +93,10 @@ def test_the_documented_example_of_every_function_gives_what_spark_gives() -> No
         theirs = by_spark(session, sql)
         if theirs is None or NOT_TO_BE_COMPARED.search(sql):
             seen["not compared"] += 1
-        elif found := difference(theirs, ours):
-            wrong.append(f"{sql}\n{found}")
-        else:
+        elif rows(ours) == rows(theirs) or (SUMS_OF_FLOATS.search(sql) and not difference(theirs, ours)):
             seen["equal"] += 1
+        else:
+            wrong.append(f"{sql}\n  ours  {rows(ours)[:3]}\n  Spark {rows(theirs)[:3]}")
     print(dict(seen))
     assert not wrong, "\n".join(wrong)
     assert seen["equal"] > 1100

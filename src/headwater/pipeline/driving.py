@@ -48,8 +48,10 @@ class Driving:
         )
 
     def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
-        """The plan of a view and its columns."""
-        return self.engine.plan(name, sql)
+        """The plan of a view that is to be declared, and its columns."""
+        plan, schema = self.engine.plan(name, sql)
+        self.engine.check(name, plan)
+        return plan, schema
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""

@@ -50,6 +50,9 @@ class Analyser:
         try:
             with quiet():
                 return self._plan(name, sql)
+        except ViewRefused as refused:
+            refused.where = refused.where or name
+            raise
         except (Py4JJavaError, PySparkException) as error:  # as an expression of constants that has no value
             what = evaluation_failed(error).what
             raise ViewRefused(what, where=name, hint="Spark does not accept this query") from error

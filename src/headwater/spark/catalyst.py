@@ -16,7 +16,6 @@ Java = Any
 
 
 _NUMBER = re.compile(r"#(\d+)")
-_JOIN_TYPE = re.compile(r'"joinType":\{"object":"[\w.]*?(\w+)\$"')
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
 
 
@@ -49,6 +48,10 @@ class Catalyst:
     def none(self) -> Java:
         """Scala's None."""
         return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def _execution(self) -> Java:
+        return module(self.jvm.org.apache.spark.sql.execution, "QueryExecution")
 
     @cached_property
     def _nothing(self) -> Java:
@@ -91,10 +94,8 @@ class Catalyst:
     # -- plans
 
     def kinds(self, plan: Java) -> set[str]:
-        """The names of all classes of operators and expressions in a plan, and what is notable about some."""
-        text = plan.toJSON()
-        kinds = set(_CLASS.findall(text)) | set(_JOIN_TYPE.findall(text))
-        return kinds | {"distinct"} if '"isDistinct":true' in text else kinds
+        """The names of all classes of operators and expressions in a plan."""
+        return set(_CLASS.findall(plan.toJSON()))
 
     def parse(self, sql: str) -> Java:
         """The text as an unresolved plan."""
@@ -191,6 +192,15 @@ class Catalyst:
     def children(self, node: Java) -> list[Java]:
         """The inputs of a plan or the parts of an expression."""
         return self.items(node.children())
+
+    def renamed(self, plan: Java, attributes: Iterable[Java]) -> Java:
+        """The columns of a plan, by place, as these attributes."""
+        pairs = zip(self.items(plan.output()), attributes, strict=True)
+        return self.project([self.alias_as(given, wanted.name(), wanted.exprId()) for given, wanted in pairs], plan)
+
+    def executable(self, plan: Java, session: Java) -> Java:
+        """Spark's physical plan of what was optimised before: it is not analysed and optimised again."""
+        return self._execution.prepareExecutedPlan(session, plan)
 
     def frame(self, plan: Java) -> Java:
         """A Java DataFrame of a plan."""

@@ -62,11 +62,10 @@ class Engine:
                     register(self.spark, udf)
                     self._known[udf.name] = udf
             plan, schema = self._analyser.plan(name, sql)
-            self._check(name, plan)
         return numbered(plan), schema
 
-    def _check(self, name: str, plan: Plan) -> None:
-        """Some queries pass all checks of Spark's but the last, when it is to run them."""
+    def check(self, name: str, plan: Plan) -> None:
+        """`ViewRefused` for what passes all checks of Spark's but the last, when it is to run it."""
         for node in plan.walk():
             if isinstance(node, Recompute):
                 try:

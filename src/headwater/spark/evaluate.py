@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -40,9 +41,13 @@ class Evaluator:
 
     def __init__(self, catalyst: Catalyst, *, folder: str | None = None) -> None:
         self._catalyst = catalyst
-        self._apart = catalyst.session_apart(_ONE_TASK)
         self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
         self.queries = 0
+
+    @cached_property
+    def _apart(self) -> Java:
+        """The session for operators; not made before one needs it."""
+        return self._catalyst.session_apart(_ONE_TASK)
 
     def evaluate(self, computing: Computing, table: pa.Table) -> pa.Table:
         """The computed columns and `_row` for a table of the fragment's inputs and `_row`."""
@@ -76,21 +81,16 @@ class Evaluator:
             raise evaluation_failed(error) from error
 
     def _recomputed(self, plan: Java, computing: Recomputing) -> pa.Table:
-        executed = self._executable(plan)
+        executed = self._catalyst.executable(plan, self._apart)
         wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(HASH, pa.int64())])
         rows = executed.executeToIterator()
         return to_arrow(self._catalyst, rows, executed.schema(), wanted, self._temporary())
-
-    def _executable(self, plan: Java) -> Java:
-        """Spark's physical plan. What was optimised once is not analysed and optimised again."""
-        execution = module(self._catalyst.jvm.org.apache.spark.sql.execution, "QueryExecution")
-        return execution.prepareExecutedPlan(self._apart, plan)
 
     def check(self, computing: Recomputing) -> None:
         """An error if Spark cannot run an operator, whatever its rows."""
         self._catalyst.activate(self._apart)
         try:
-            self._executable(computing.operator)
+            self._catalyst.executable(computing.operator, self._apart)
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 
@@ -100,11 +100,7 @@ class Evaluator:
         given = self._frame(table.select(columns), leaf.types).queryExecution().analyzed()
         if given.nodeName() == "LocalRelation":
             return catalyst.together(catalyst.local(catalyst.sequence(leaf.attributes), given.data()))
-        named = [
-            catalyst.alias_as(attribute, wanted.name(), wanted.exprId())
-            for attribute, wanted in zip(catalyst.items(given.output()), leaf.attributes, strict=True)
-        ]
-        return catalyst.together(catalyst.project(named, given))
+        return catalyst.together(catalyst.renamed(given, leaf.attributes))
 
     def _relation(self, computing: Computing, table: pa.Table) -> Java:
         rows = self._frame(table, computing.types).queryExecution().analyzed().data()

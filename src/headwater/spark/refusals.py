@@ -25,8 +25,7 @@ _OPERATORS = {
         "write it as a function: udf()",
     ),
 }
-_PLACES = {"MonotonicallyIncreasingID", "SparkPartitionID", "InputFileName", "InputFileBlockStart"}
-_SUSPECT = _CLOCKS | set(_OPERATORS) | _PLACES | {"AesEncrypt"}
+_SUSPECT = _CLOCKS | set(_OPERATORS) | {"AesEncrypt"}
 """Without any of these there is nothing to refuse, and no need to look at every expression."""
 _STORE_THE_TIME = "store its value in a column when you append"
 _NOW = re.compile(r"'\s*(now|today|tomorrow|yesterday)\b[^']*'", re.IGNORECASE)

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headwater.spark.catalyst import Catalyst, Java
+from headwater.spark.catalyst import Catalyst
 from headwater.spark.evaluate import evaluation_failed
 from headwater.spark.fragment import ROW, Computing
 from headwater.spark.quiet import quiet
@@ -67,7 +67,7 @@ class Stages:
             yield _report(results(pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches))
 
         loaded = self._tasks(len(items)).mapInArrow(load, schema)
-        plan = self._renamed(loaded, computing)
+        plan = self._catalyst.renamed(loaded._jdf.queryExecution().analyzed(), computing.attributes)
         for step in computing.steps:
             plan = self._catalyst.with_child(step, plan)
         frame = DataFrame(self._catalyst.frame(plan), self._spark)
@@ -75,16 +75,6 @@ class Stages:
 
     def _tasks(self, count: int) -> DataFrame:
         return self._spark.range(0, count, 1, count)
-
-    def _renamed(self, frame: DataFrame, computing: Computing) -> Java:
-        """The rows of a frame as the attributes that a fragment's expressions read."""
-        plan = frame._jdf.queryExecution().analyzed()
-        given = self._catalyst.items(plan.output())
-        named = [
-            self._catalyst.alias_as(attribute, wanted.name(), wanted.exprId())
-            for attribute, wanted in zip(given, computing.attributes, strict=True)
-        ]
-        return self._catalyst.project(named, plan)
 
     def _collected(self, frame: DataFrame) -> list[Any]:
         self.jobs += 1

@@ -14,13 +14,13 @@ _COLLECTING = {"CollectList", "CollectSet"}
 def unordered(catalyst: Catalyst, frame: DataFrame) -> set[str]:
     """The columns that are just what `collect_list` or `collect_set` gave."""
     java: Any = frame._jdf
-    analysed = java.queryExecution().analyzed()
-    if not catalyst.kinds(analysed) & _COLLECTING:
+    optimised = java.queryExecution().optimizedPlan()
+    if not catalyst.kinds(optimised) & _COLLECTING:
         return set()
     made: dict[int, Java] = {}
-    _note(catalyst, analysed, made)
-    outputs = catalyst.items(analysed.output())
-    return {each.name() for each in outputs if _is_collected(catalyst, each, made)}
+    _note(catalyst, optimised, made)
+    outputs = zip(frame.columns, catalyst.items(optimised.output()), strict=True)
+    return {name for name, attribute in outputs if _is_collected(catalyst, attribute, made)}
 
 
 def _note(catalyst: Catalyst, plan: Java, made: dict[int, Java]) -> None:
@@ -28,14 +28,8 @@ def _note(catalyst: Catalyst, plan: Java, made: dict[int, Java]) -> None:
     for expression in catalyst.items(plan.expressions()):
         if expression.nodeName() == "Alias":
             made[number(expression)] = catalyst.children(expression)[0]
-    for child in [*catalyst.children(plan), *_inner(catalyst, plan)]:
+    for child in catalyst.children(plan):
         _note(catalyst, child, made)
-
-
-def _inner(catalyst: Catalyst, plan: Java) -> list[Java]:
-    if plan.nodeName() != "WithCTE":
-        return []
-    return catalyst.items(plan.cteDefs())
 
 
 def _is_collected(catalyst: Catalyst, expression: Java, made: dict[int, Java]) -> bool:

@@ -157,7 +157,7 @@ class Large:
         states = []
         for number, (child, key) in enumerate(zip(node.inputs, node.keys, strict=True)):
             schema = hashed_schema(child.schema)
-            inputs.append((self._spool(child, key, scatter_nulls=node.matches), schema))
+            inputs.append((self._spool(child, key, matches=node.matches), schema))
             states.append((f"{self._name}/{node.name}.{number}", schema))
         inputs.append(((), output_schema(node)))
         states.append((f"{self._name}/{node.name}.result", output_schema(node)))
@@ -172,7 +172,7 @@ class Large:
         key: tuple[str, ...],
         *,
         drop_nulls: bool = False,
-        scatter_nulls: bool = False,
+        matches: bool = False,
         consolidated: bool = False,
     ) -> tuple[Run, ...]:
         """An operator's change as runs sorted by the hash of a key."""
@@ -181,7 +181,7 @@ class Large:
         if not pieces:
             return ()
         shipped = portable(fragment) if fragment is not None else None
-        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, scatter_nulls, consolidated)
+        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, matches, consolidated)
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))

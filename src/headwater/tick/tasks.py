@@ -70,7 +70,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Spooling:
-    """How pieces become runs by a key: a fragment (if any) is applied; null keys are dropped, or scattered.
+    """How pieces become runs by a key: a fragment (if any) is applied; null keys are dropped, or match none.
 
     Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated.
     """
@@ -80,7 +80,7 @@ class Spooling:
     fragment: Fragment | None
     key: tuple[str, ...]
     drop_nulls: bool
-    scatter_nulls: bool
+    matches: bool
     consolidated: bool
 
     def share(self, numbers: Iterable[int]) -> Report:
@@ -134,7 +134,7 @@ class Spooling:
         table = pa.concat_tables(tables)
         if self.drop_nulls:
             table = without_nulls(table, self.key)
-        hashed = with_hash(table, self.key, matches=self.scatter_nulls)
+        hashed = with_hash(table, self.key, matches=self.matches)
         settled = consolidate(hashed) if self.consolidated else hashed
         return {"run": self.places.spool(settled).as_dict() if settled.num_rows else None}
 

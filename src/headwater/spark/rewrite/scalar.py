@@ -67,8 +67,8 @@ class _Rewriting:
         """An input with the values of subqueries as columns."""
         pairs: Pairs = []
         for subquery in subqueries:
-            single = self._single(self.plan(subquery.plan()))
-            pairs.append((subquery, self._catalyst.items(single.output())[0]))
+            single, value = self._value(subquery)
+            pairs.append((subquery, value))
             child = self._catalyst.join(child, single, self._catalyst.inner, None)
         return child, pairs
 
@@ -81,8 +81,8 @@ class _Rewriting:
         child = catalyst.filter(catalyst.conjunction(plain), plan.child()) if plain else plan.child()
         pairs: Pairs = []
         for subquery in self._found(waiting):
-            single = self._single(self.plan(subquery.plan()))
-            pairs.append((subquery, catalyst.items(single.output())[0]))
+            single, value = self._value(subquery)
+            pairs.append((subquery, value))
             replaced = [(each, catalyst.replaced(each, pairs)) for each in waiting]
             ready = [new for _, new in replaced if not self._found([new])]
             waiting = [old for old, new in replaced if self._found([new])]
@@ -115,6 +115,11 @@ class _Rewriting:
         return catalyst.project(catalyst.items(plan.output()), joined)
 
     # -- one row
+
+    def _value(self, subquery: Java) -> tuple[Java, Java]:
+        """A subquery as a plan of exactly one row, and its column."""
+        single = self._single(self.plan(subquery.plan()))
+        return single, self._catalyst.items(single.output())[0]
 
     def _single(self, plan: Java) -> Java:
         """A plan of one column as exactly one row."""
