@@ -135,6 +135,9 @@ class HandEngine:
         self.queries += 1
         return computing(table)
 
+    def check(self, name: str, plan: Plan) -> None:
+        """Nothing here is evaluated by Spark."""
+
     def forget(self, name: str) -> None:
         """Nothing is remembered."""
 
