@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from headwater.errors import DeclarationChanged, Fenced
-from headwater.store import RunRecord, Store, TickRecord
+from headwater.store import Declaration, RunRecord, Store, TickRecord
 
 Open = Callable[[], Store]
 
@@ -170,6 +170,41 @@ class StoreContract:
         assert store.ticks() == [(6, 60)]
         assert store.files() == [{"tick": 6}]
         assert store.last_tick() == alone
+
+    def test_a_tick_that_renames_replaces_a_declaration_at_the_same_instant(
+        self, store: Store, open_store: Open
+    ) -> None:
+        store.raise_epoch({}, seen=0)
+        old, new = store.declare("v", "view", {"sql": "1"}), store.declare("v@next", "view", {"sql": "2"})
+        spec = {"sql": "2", "before": {"number": old.number}}
+        made = Declaration("v", "view", new.number, spec)
+        with pytest.raises(Fenced):
+            store.commit(TickRecord(1, 10, {}), epoch=7, renamed=[made])
+        assert store.find("v") == old
+        store.commit(TickRecord(1, 10, {}), epoch=1, renamed=[made])
+        assert open_store().find("v") == made
+        assert store.find("v@next") is None
+
+    @pytest.mark.parametrize("gone", ["v", "v@next"])
+    def test_a_tick_whose_renaming_is_out_of_date_changes_nothing(self, store: Store, gone: str) -> None:
+        store.raise_epoch({}, seen=0)
+        both = {name: store.declare(name, "view", {}) for name in ("v", "v@next")}
+        store.forget(both.pop(gone))
+        made = Declaration("v", "view", 2, {"before": {"number": 1}})
+        with pytest.raises(DeclarationChanged) as refused:
+            store.commit(TickRecord(1, 10, {}), epoch=1, renamed=[made])
+        assert refused.value.retry
+        assert store.last_tick() is None
+        assert store.declarations() == both
+
+    def test_an_amended_declaration_keeps_its_number(self, store: Store, open_store: Open) -> None:
+        first = store.declare("v", "view", {"hold": True})
+        amended = Declaration("v", "view", first.number, {"hold": False})
+        store.amend(amended)
+        assert open_store().find("v") == amended
+        store.forget(first)
+        store.amend(amended)
+        assert store.find("v") is None
 
     def test_the_details_below_a_dropped_name_go_and_no_others(self, store: Store) -> None:
         self._ticks(store)

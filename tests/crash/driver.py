@@ -70,9 +70,8 @@ def prepare(pipeline: hw.Pipeline, engine: str) -> None:
         drive(pipeline)
     driver = pipeline._driver()
     shop.declare_views(pipeline)
-    declared = driver._declared()
-    for name, sql in declared.views.items():
-        driver._plan(declared.relations[name], sql)
+    for view in driver._declared().views.values():
+        driver._plan(view)
 
 
 def wait_for_the_lease(pipeline: hw.Pipeline) -> None:

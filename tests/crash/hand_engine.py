@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,6 +120,8 @@ class HandStages:
 
 class HandEngine:
     """Plans the shop's views and nothing else."""
+
+    functions: ClassVar[dict[str, object]] = {}
 
     def __init__(self) -> None:
         self.queries = 0

@@ -38,7 +38,7 @@ COMMANDS = {
     "topics": Command("headwater.cli.topics", "list the topics of a pipeline"),
     "produce": Command("headwater.cli.produce", "append JSON rows to a topic"),
     "tail": Command("headwater.cli.tail", "show a topic's log, row by row"),
-    "views": Command("headwater.cli.views", "list the views of a pipeline"),
+    "views": Command("headwater.cli.views", "list the views of a pipeline, or replace one"),
     "query": Command("headwater.cli.query", "ask views, tables and streams in SQL"),
     "explain": Command("headwater.cli.explain", "show what a view does and keeps"),
 }
@@ -79,7 +79,7 @@ def _run(words: list[str], *, ours: bool) -> int:
     for name, command in COMMANDS.items():
         chosen = commands.add_parser(name, help=command.summary, description=command.summary.capitalize() + ".")
         if name == called:
-            if ours and not command.spark and "--spark" not in words:
+            if ours and not command.spark and not {"--spark", "replace"} & set(words):
                 leave_out_pandas()
             module = importlib.import_module(command.module)
             module.arguments(chosen)

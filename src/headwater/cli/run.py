@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headwater.cli.options import add_json, whole
 from headwater.cli.program import Program
 from headwater.cli.text import count
 from headwater.cli.waiting import saying
+from headwater.read.suspended import suspended
 
 if TYPE_CHECKING:
     from headwater import Pipeline, Tick
 
 _STEP = 0.5
+_TELL = 2.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,19 +56,63 @@ def _drive(pipeline: Pipeline, seconds: int | None, *, as_json: bool) -> None:
     ending = _Ending()
     ticks = 0
 
+    standing = _Standing(pipeline)
+
     def show(tick: Tick) -> bool:
         nonlocal ticks
         ticks += 1
         _print(tick, as_json=as_json)
+        standing.tell()
         return ending.asked
 
     _say(f"{pipeline.name} runs in {pipeline.path}; Ctrl-C ends it")
     deadline = None if seconds is None else time.monotonic() + seconds
     left: float = _STEP
-    while left > 0 and not ending.asked:
-        pipeline.run(seconds=left, until=show)
-        left = _STEP if deadline is None else min(_STEP, deadline - time.monotonic())
+    with _progress(pipeline):
+        while left > 0 and not ending.asked:
+            pipeline.run(seconds=left, until=show)
+            left = _STEP if deadline is None else min(_STEP, deadline - time.monotonic())
     _say(f"ended after {count(ticks, 'tick')}")
+
+
+class _Standing:
+    """Says which views stand still, when that changes."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._store = pipeline._store
+        self._told: dict[str, str] = {}
+        self.tell()
+
+    def tell(self) -> None:
+        """Say what is new."""
+        last = self._store.last_tick()
+        now = {name: each.reason for name, each in suspended(last.detail).items()} if last is not None else {}
+        for name, reason in now.items():
+            if self._told.get(name) != reason:
+                _say(f"view {name} is suspended, the others go on: {reason}")
+        for name in self._told.keys() - now.keys():
+            _say(f"view {name} has caught up")
+        self._told = now
+
+
+@contextlib.contextmanager
+def _progress(pipeline: Pipeline) -> Iterator[None]:
+    """Say every two seconds what is being filled."""
+    ended = threading.Event()
+    driver = pipeline._driver()
+
+    def tell() -> None:
+        while not ended.wait(_TELL):
+            if doing := driver.filling():
+                _say(f"filling {doing} …")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 class _Ending:

@@ -7,9 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from headwater.cli.replacing import add_actions
 from headwater.cli.text import Columns
 from headwater.cli.where import add_where, opened
 from headwater.clock import as_datetime
+from headwater.read.suspended import suspended
 from headwater.state.manifest import Manifest
 from headwater.store import Declaration, TickRecord
 
@@ -20,17 +22,25 @@ _CHEAP = 100_000
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing of its own."""
+    """What to do with a view, if it is not all of them that are to be listed."""
     add_where(parser)
+    add_actions(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line, or one object, for each view."""
+    """Print one line, or one object, for each view; or do what the action says."""
+    if hasattr(arguments, "act"):
+        code: int = arguments.act(arguments)
+        return code
     with opened(arguments) as pipeline:
         last = pipeline._store.last_tick()
         kept = pipeline._store.arrangements(last.number) if last else {}
         declarations = pipeline._store.declarations().values()
         views = [_describe(pipeline, each, last, kept) for each in declarations if each.kind == "view"]
+        stopped = suspended(last.detail) if last else {}
+    for view in views:
+        found = stopped.get(str(view["name"]))
+        view["suspended"] = None if found is None else {"since": found.since, "reason": found.reason}
     if arguments.json:
         print(json.dumps(views, indent=2))
     elif not views:
@@ -80,3 +90,7 @@ def _print_table(views: list[dict[str, Any]]) -> None:
         for view in views
     )
     print(columns.heading(), *lines, sep="\n")
+    for view in views:
+        if found := view["suspended"]:
+            since = f"since tick {found['since']}" if found["since"] else "before it was filled"
+            print(f"{view['name']} is suspended {since}: {found['reason']}")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
 from headwater.operators.accumulators import accumulator
+from headwater.operators.failing import explained, failing, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import negated
 from headwater.state.arrangement import Arrangement
@@ -44,12 +45,25 @@ def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.
     before = old.probe(touched if node.keys else hashes(pa.table({"x": [0]}), []))
     if not change.num_rows and (node.keys or before.num_rows):
         return old.schema.empty_table(), _results(node, old.schema.empty_table()), before.num_rows
+    try:
+        state = _state(node, change, before, old.schema)
+    except HeadwaterError as error:
+
+        def computed(parts: Sequence[pa.Table]) -> pa.Table:
+            return _state(node, parts[0], before, old.schema)
+
+        (rows,) = narrowed_together([change], failing(computed))
+        raise explained(error, rows, node.child.output) from error
+    return state, consolidate(_results(node, state)), before.num_rows
+
+
+def _state(node: Aggregate, change: pa.Table, before: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The change of the state, given what the touched groups were before."""
     groups, held = _groups(node, change, before)
     before = before.filter(pa.array(held < groups.count))
     held = held[held < groups.count]
-    after = _after(node, change, _Held(before, held), groups, old.schema)
-    state = consolidate(pa.concat_tables([negated(before), after]))
-    return state, consolidate(_results(node, state)), before.num_rows
+    after = _after(node, change, _Held(before, held), groups, schema)
+    return consolidate(pa.concat_tables([negated(before), after]))
 
 
 class _Groups:

@@ -16,6 +16,7 @@ import pyarrow.types as arrow_types
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
+from headwater.operators.failing import explained, failing, is_about_data, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import appended, negated
 from headwater.state.arrangement import Arrangement
@@ -49,10 +50,26 @@ def recompute(
         return old.schema.empty_table(), 0
     emitted = old.probe(touched)
     found = [_candidates(node, parts[0], emitted)] if node.selects else [_all(part, touched) for part in parts]
-    made = evaluate([_rows(rows) for rows, _ in found])
+    made = _evaluated(node, [rows for rows, _ in found], evaluate)
     new = pa.Table.from_arrays(appended(made).columns, schema=old.schema)
     change = consolidate(pa.concat_tables([negated(emitted), new]))
     return change, sum(read for _, read in found) + emitted.num_rows
+
+
+def _evaluated(node: Recompute, found: Sequence[pa.Table], evaluate: Evaluate) -> pa.Table:
+    """What the operator gives; an error names a row, or one of those that fail together."""
+
+    def computed(tables: Sequence[pa.Table]) -> pa.Table:
+        return evaluate([_rows(rows) for rows in tables])
+
+    try:
+        return computed(found)
+    except HeadwaterError as error:
+        if not is_about_data(error):
+            raise
+        given = narrowed_together(found, failing(computed))
+        place = next((place for place, rows in enumerate(given) if rows.num_rows), 0)
+        raise explained(error, given[place], node.inputs[place].output) from error
 
 
 def _all(part: Part, touched: Codes) -> tuple[pa.Table, int]:

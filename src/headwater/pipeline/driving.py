@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
 from headwater.files import Files
+from headwater.pipeline.views import in_order
 from headwater.read.relation import LOG
 from headwater.schema import Column, Schema
 from headwater.schema.plain import plain
 from headwater.spark.build import Relation as Known
 from headwater.spark.engine import Engine
-from headwater.store import Declaration
-from headwater.tick.driver import Declared, Driver, Retention
+from headwater.store import NEXT, Declaration
+from headwater.tick.driver import Driver, Retention
 from headwater.tick.loop import run
 from headwater.tick.report import Tick
+from headwater.tick.views import Declared
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Plan
 
@@ -30,6 +32,7 @@ class Driving:
 
     def __init__(self, pipeline: Pipeline, engine: Engine | None = None, files: Files | None = None) -> None:
         self._pipeline = pipeline
+        self._changing: Mapping[str, Schema] = {}
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -47,9 +50,16 @@ class Driving:
             files=files,
         )
 
-    def plan(self, name: str, sql: str) -> tuple[Plan, Schema]:
-        """The plan of a view that is to be declared, and its columns."""
-        plan, schema = self.engine.plan(name, sql)
+    def plan(self, name: str, sql: str, changing: Mapping[str, Schema] | None = None) -> tuple[Plan, Schema]:
+        """The plan of a view that is to be declared, and its columns.
+
+        Of views in `changing` it is assumed that rows can disappear.
+        """
+        self._changing = changing or {}
+        try:
+            plan, schema = self.engine.plan(name, sql)
+        finally:
+            self._changing = {}
         self.engine.check(name, plan)
         return plan, schema
 
@@ -63,18 +73,25 @@ class Driving:
 
     def _known(self, name: str) -> Known | None:
         """What a name in SQL stands for."""
+        if name.lower() in self._changing:
+            return Known(name.lower(), self._changing[name.lower()], appends_only=False)
         relation = self._pipeline._relations.find(name)
         if relation is None:
             return None
         if relation.kind == "view":
-            stored = self._pipeline._store.find(relation.name)
-            appends = stored is not None and bool(stored.spec["appends_only"])
-            return Known(relation.name, relation.schema, appends)
+            return Known(relation.name, relation.schema, self._appends_only(relation.name))
         schema = plain(relation.schema)
         if relation.kind == "log":
             columns = [Column(column.name, column.type) for column in schema]
             schema = Schema((*LOG_COLUMNS, *columns))
         return Known(relation.name, schema, relation.kind in {"stream", "log"})
+
+    def _appends_only(self, name: str) -> bool:
+        """Whether rows never disappear: not of the view, nor of those it reads, which may have been replaced."""
+        stored = self._pipeline._store.find(name)
+        if stored is None or stored.kind != "view":
+            return True
+        return bool(stored.spec["appends_only"]) and all(map(self._appends_only, stored.spec["inputs"]))
 
     def _declared(self) -> Declared:
         """What the store has declared; made anew only if that has changed, since every tick asks."""
@@ -84,17 +101,18 @@ class Driving:
         return self._seen[1]
 
     def _made(self, declarations: Mapping[str, Declaration]) -> Declared:
-        relations, views = {}, {}
+        relations = {}
         for stored in declarations.values():
             found = self._pipeline._relations.find(stored.name)
             if found is None:
                 continue  # dropped in this moment
             relations[stored.name] = found
-            if stored.kind == "view":
-                views[stored.name] = str(stored.spec["sql"])
-            elif (log := self._pipeline._relations.find(stored.name + LOG)) is not None:
+            if stored.kind != "view" and (log := self._pipeline._relations.find(stored.name + LOG)) is not None:
                 relations[log.name] = log
-        return Declared(relations, views)
+        views = {name: declarations[name] for name in in_order(declarations) if name in relations}
+        candidates = {name.removesuffix(NEXT): view for name, view in views.items() if name.endswith(NEXT)}
+        switching = frozenset(n for n, view in candidates.items() if n in views and not view.spec.get("hold"))
+        return Declared(relations, views, switching)
 
     def close(self) -> None:
         """Stop the driver, and Spark if it was started here."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from headwater.errors import HeadwaterError
 from headwater.read.relation import Relations
+from headwater.read.suspended import suspended
 from headwater.state.manifest import Manifest
 from headwater.store import Store
 
@@ -24,7 +25,10 @@ def explain(store: Store, relations: Relations, name: str) -> str:
     lines += [line for each in stored.spec["plan"] for line in _operator(each, own, sizes)]
     key = ", ".join(stored.spec["key"]) or "all columns"
     lines.append(f"rows of the view, by {key}: {_size(sizes.get(own))}")
-    if last is not None:
+    stopped = suspended(last.detail).get(stored.name) if last is not None else None
+    if stopped is not None:
+        lines.append(f"suspended since tick {stopped.since}: {stopped.reason}")
+    elif last is not None:
         changed = last.detail["rows_out"].get(stored.name, 0)
         path = last.detail["paths"].get(stored.name, "nothing to do")
         lines.append(f"tick {last.number}: {changed} rows changed, path: {path}")

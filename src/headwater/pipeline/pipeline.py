@@ -20,11 +20,13 @@ from headwater.log import EmbeddedLog, TopicLog
 from headwater.pipeline.arguments import checked_name, checked_path, checked_timezone, make_folder
 from headwater.pipeline.explain import explain
 from headwater.pipeline.functions import checked_udf
+from headwater.pipeline.replacing import abandon
+from headwater.pipeline.replacing import replace as replace_view
 from headwater.pipeline.views import View, checked_view, dependents, known_view, specification
 from headwater.position import Position
 from headwater.read import Reader
 from headwater.read.relation import Relations
-from headwater.store import Declaration, Lease, SqliteStore
+from headwater.store import NEXT, Declaration, Lease, SqliteStore
 from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
 from headwater.topics.declaration import Kind, topic_name
 
@@ -177,16 +179,21 @@ class Pipeline:
         """Declare a view: a query that is kept up to date. The same again is fine and needs no Spark.
 
         `key` declares columns that are unique: every tick checks it, and `lookup` uses it. What cannot be
-        maintained is `ViewRefused`, with its position in the SQL.
+        maintained is `ViewRefused`, with its position in the SQL. Another SQL under a known name is
+        `DeclarationChanged`, or with `replace` a new version: the next tick builds it beside the old one, which is
+        served until then, and puts it in its place.
         """
         name, sql, columns = checked_view(name, sql, key)
         known = known_view(self._store, name, sql, columns, replace=replace)
-        if known is None:
-            with self._threads:
-                plan, schema = self._spark().plan(name, sql)
-            spec = specification(name, sql, columns, plan, schema)
-            known = View.of(self._store.declare(name, "view", spec))
-        return known
+        if known is not None:
+            return known
+        with self._threads:
+            driving = self._spark()
+            old = self._store.find(name)
+            if old is not None:
+                return replace_view(self._store, driving, old, sql, columns)
+            plan, schema = driving.plan(name, sql)
+            return View.of(self._store.declare(name, "view", specification(name, sql, columns, plan, schema)))
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
         """Make a Python function known to SQL. Declaring it says that it is deterministic.
@@ -205,6 +212,8 @@ class Pipeline:
                 raise HeadwaterError(msg, where=self.name, hint="drop those first")
             stored = self._store.find(relation.name)
             if stored is not None and stored.kind == "view":
+                if self._store.find(stored.name + NEXT) is not None:
+                    abandon(self._store, stored.name)
                 self._store.forget(stored)
                 self._store.drop_arrangements(f"v{stored.number}")
             else:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
-from headwater.errors import DeclarationChanged, HeadwaterError, SchemaError, Unavailable, ViewRefused
+from headwater.errors import DeclarationChanged, HeadwaterError, SchemaError, ViewRefused
 from headwater.schema import Schema, parse
-from headwater.store import Declaration, Store
+from headwater.store import NEXT, Declaration, Store
 from headwater.topics.declaration import topic_name
 from headwater.views.describe import describe
 from headwater.views.plan import Plan
 
 _HINT = "choose another name, or drop the old one first"
+_REPLACE = "choose another name, or replace it: view(…, replace=True)"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class View:
 
 
 def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace: bool) -> View | None:
-    """The view if it was declared just so before; None if the name is free; else `DeclarationChanged`."""
+    """The view if it was declared just so before; None if it is to be declared now; else `DeclarationChanged`."""
     stored = store.find(name)
     if stored is None:
         return None
@@ -55,10 +57,9 @@ def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace
     if not changed:
         return View.of(stored)
     if replace:
-        msg = "a view cannot be replaced in place yet"
-        raise Unavailable(msg, where=name, hint=f"drop({name!r}), then declare it anew")
+        return None
     msg = f"it is already declared differently: {' and '.join(changed)} would change"
-    raise DeclarationChanged(msg, where=name, hint=_HINT)
+    raise DeclarationChanged(msg, where=name, hint=_REPLACE)
 
 
 def checked_view(name: str, sql: str, key: str | Sequence[str] | None) -> tuple[str, str, tuple[str, ...]]:
@@ -111,3 +112,13 @@ def dependents(store: Store, name: str) -> list[str]:
         for stored in store.declarations().values()
         if stored.kind == "view" and {name, f"{name}__log"} & set(stored.spec["inputs"])
     ]
+
+
+def in_order(declarations: Mapping[str, Declaration]) -> list[str]:
+    """The views, each behind those that it reads, and behind what is to replace it."""
+    views = {name: each for name, each in declarations.items() if each.kind == "view"}
+    before = {
+        name: [each for each in (*view.spec["inputs"], name + NEXT) if each in views]
+        for name, view in views.items()
+    }
+    return list(TopologicalSorter(before).static_order())

@@ -94,9 +94,6 @@ class Changes:
                 yield from self._later()
             if not self._follow or self._closed.wait(_POLL):
                 return
-            if not self._relations.is_current(self._relation):
-                msg = "it was dropped"
-                raise HeadwaterError(msg, where=self._relation.name, hint="begin again if it was declared anew")
 
     # -- where to begin
 
@@ -113,7 +110,7 @@ class Changes:
             if version is None:  # only at a tick that is kept is it known which records came after
                 raise self._expired()
             self._cut = version.cut
-        elif since < (self._versions.oldest(self._relation) or newest + 1):
+        elif since < (self._oldest() or newest + 1):
             raise self._expired()
         self._check_kept()
 
@@ -125,7 +122,7 @@ class Changes:
             if version is None or number not in self._versions.numbers():
                 continue
             try:
-                rows = self._contents.weighted(self._relation, version)
+                rows = self._contents.weighted(self._relation.at(number), version)
             except Unavailable:
                 if number in self._versions.numbers():
                     raise
@@ -136,9 +133,11 @@ class Changes:
             return
 
     def _oldest(self) -> int | None:
-        if self._relation.arrangement is not None:
-            return self._versions.oldest(self._relation)
         numbers = self._versions.numbers()
+        if self._relation.arrangement is not None:
+            oldest = self._versions.oldest(self._relation)
+            first = max(oldest or 0, _alike_since(self._relation))
+            return None if oldest is None else next((number for number in numbers if number >= first), None)
         whole = (
             number for number in numbers if not self._contents.lost_behind(self._relation, self._cut_at(number))
         )
@@ -147,11 +146,28 @@ class Changes:
     def _cut_at(self, number: int) -> Cut:
         return (self._versions.at(number) or Version()).cut
 
+    def _look_again(self) -> None:
+        """Go on with what replaced the relation, if that has the same columns."""
+        found, known = self._relations.find(self._relation.name), self._relation
+        if found is not None and found.number == known.number:
+            return
+        chain = found
+        while chain is not None and chain.number != known.number:
+            if not chain.columns.equals(known.columns):
+                msg = f"it was replaced at tick {chain.since} by a query with other columns"
+                raise HeadwaterError(msg, where=known.name, hint="begin again with since=0")
+            chain = chain.before
+        if found is None or chain is None:
+            msg = "it was dropped"
+            raise HeadwaterError(msg, where=known.name, hint="begin again if it was declared anew")
+        self._relation = found
+
     # -- what came later
 
     def _later(self) -> Iterator[pa.Table]:
         """What all ticks up to the newest one changed."""
         numbers = self._versions.numbers()
+        self._look_again()
         if numbers[-1] <= self._at:
             return
         steps = self._arranged(numbers[-1]) if self._relation.arrangement is not None else self._recorded(numbers)
@@ -162,11 +178,15 @@ class Changes:
         self._stand(self._at)
 
     def _arranged(self, newest: int) -> Iterator[tuple[int, pa.Table]]:
-        details = self._store.details(f"{self._relation.arrangement}/changes", after=self._at, until=newest)
+        details = [
+            (number, relation, detail)
+            for relation, after, until in self._relation.spans(self._at, newest)
+            for number, detail in self._store.details(f"{relation.arrangement}/changes", after=after, until=until)
+        ]
         self._check_kept()
-        for number, detail in details:
+        for number, relation, detail in details:
             try:
-                rows = self._contents.change(self._relation, detail)
+                rows = self._contents.change(relation, detail)
             except Unavailable:
                 self._check_kept()
                 raise
@@ -214,6 +234,14 @@ class Changes:
         msg = f"what came after tick {self._at} is no longer kept"
         hint = f"the oldest version is {oldest}; since=0 begins with it"
         return VersionExpired(msg, oldest=oldest, where=self._relation.name, hint=hint)
+
+
+def _alike_since(relation: Relation) -> int:
+    """The tick from which on a name had these columns."""
+    before = relation.before
+    if before is None or not before.columns.equals(relation.columns):
+        return relation.since
+    return _alike_since(before)
 
 
 def _tagged(weighted: pa.Table, number: int) -> pa.Table:

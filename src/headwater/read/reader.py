@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -48,9 +48,9 @@ class Reader:
         self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
     ) -> pa.Table:
         """All rows of a relation, in no promised order; a row that is in twice is given twice."""
-        relation = self._relations.get(name)
-        position = self._awaited(relation, as_of, after, timeout)
-        return self._at(as_of, [relation], lambda version: self._contents.rows(relation, version), position)
+        position = self._awaited(self._relations.get(name), as_of, after, timeout)
+        rows = self._contents.rows
+        return self._at(as_of, [name], lambda version, found: rows(found[name], version), position)
 
     def lookup(
         self,
@@ -71,9 +71,13 @@ class Reader:
             raise HeadwaterError(
                 msg, where=relation.name, hint="use read() or query(), or a view with a key over it"
             )
-        wanted = Key(relation, key, self._timezone)
+        Key(relation, key, self._timezone)  # what is wrong with it is told before anything is waited for
         position = self._awaited(relation, as_of, after, timeout)
-        return self._at(as_of, [relation], lambda version: wanted.rows(self._contents, relation, version), position)
+
+        def rows(version: Version, found: Mapping[str, Relation]) -> pa.Table:
+            return Key(found[name], key, self._timezone).rows(self._contents, found[name], version)
+
+        return self._at(as_of, [name], rows, position)
 
     def changes(self, name: str, *, since: int = 0, follow: bool = False) -> Changes:
         """What each tick changed: one table per tick, with `_tick` and `_weight` before the relation's columns.
@@ -88,12 +92,10 @@ class Reader:
     def query(self, sql: str, *, as_of: int | None = None) -> pa.Table:
         """The answer to one SELECT in DuckDB's SQL over any relations, all at the same version."""
         statement = self._engine.parse(sql)
-        found = {name: self._relations.find(name) for name in statement.names}
-        relations = {name: relation for name, relation in found.items() if relation is not None}
+        names = [name for name in statement.names if self._relations.find(name) is not None]
+        rows = self._contents.rows
         tables = self._at(
-            as_of,
-            list(relations.values()),
-            lambda version: {name: self._contents.rows(each, version) for name, each in relations.items()},
+            as_of, names, lambda version, found: {name: rows(each, version) for name, each in found.items()}
         )
         return self._engine.answer(statement, tables, self._relations.unknown)
 
@@ -111,7 +113,7 @@ class Reader:
             self._check_place(topic, partition)
         if as_of is None:
             self._versions.wait(
-                lambda version: version.covers(position) and version.has(relation), str(position), timeout
+                lambda version: version.covers(position) and _is_decided(version, relation), str(position), timeout
             )
         return position
 
@@ -124,20 +126,28 @@ class Reader:
     def _at(
         self,
         as_of: int | None,
-        relations: list[Relation],
-        action: Callable[[Version], Result],
+        names: Sequence[str],
+        action: Callable[[Version, Mapping[str, Relation]], Result],
         position: Position | None = None,
     ) -> Result:
-        """Do something with a version, again with the next one if it was swept away in that moment."""
+        """Do something with a version, again with the next one if it was swept away in that moment.
+
+        The action gets what the names meant at that version.
+        """
         while True:
             with self._versions.held(as_of) as version:
-                for relation in relations:
+                found = {name: self._relations.get(name).at(version.number) for name in names}
+                exact = as_of is not None or position is not None or len(found) > 1
+                for relation in found.values():
+                    stopped = version.stopped(relation)
+                    if stopped is not None and exact and stopped.since < version.number:
+                        raise stopped.error(relation.name)
                     self._check_filled(relation, version, as_of)
                 if position is not None and not version.covers(position):
                     msg = f"tick {version.number} does not have {position}"
                     raise NotReached(msg, hint="read a later one", retry=False)
                 try:
-                    return action(version)
+                    return action(version, found)
                 except Unavailable:
                     if version.number in self._versions.numbers():
                         raise
@@ -150,3 +160,9 @@ class Reader:
             raise self._versions.unfilled(relation)
         msg = f"the view was filled after tick {as_of}"
         raise VersionExpired(msg, oldest=oldest, where=relation.name, hint=f"its oldest version is {oldest}")
+
+
+def _is_decided(version: Version, relation: Relation) -> bool:
+    """Whether a view has rows at a version, or stands still there."""
+    now = relation.at(version.number)
+    return version.has(now) or version.stopped(now) is not None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -23,7 +23,8 @@ class Relation:
     """Rows under a name: those of an arrangement (views, tables), or records of a topic (streams, logs).
 
     `schema` has the declared columns; `columns` are those that readers get. `topic` is None for views. Two are of
-    the same declaration exactly if their numbers are equal.
+    the same declaration exactly if their numbers are equal. A view that replaced another has its name from the
+    tick `since` on; until then it meant `before`.
     """
 
     name: str
@@ -33,11 +34,32 @@ class Relation:
     columns: pa.Schema
     key: tuple[str, ...] = ()
     topic: Topic | None = None
+    since: int = 0
+    before: Relation | None = None
+
+    def at(self, tick: int) -> Relation:
+        """What the name meant at a tick."""
+        return self.before.at(tick) if self.before is not None and tick < self.since else self
+
+    def spans(self, after: int, until: int) -> list[tuple[Relation, int, int]]:
+        """What the name meant in the ticks with `after < tick <= until`: each relation, and such bounds for it."""
+        earlier = [] if self.before is None else self.before.spans(after, min(until, self.since - 1))
+        after = max(after, self.since - 1)
+        return [*earlier, (self, after, until)] if after < until else earlier
 
     @property
     def arrangement(self) -> str | None:
         """The name of the arrangement that has its rows; None if they are in the log."""
         return f"{self.kind[0]}{self.number}" if self.kind in {"view", "table"} else None
+
+
+def view_relation(name: str, number: int, spec: Mapping[str, Any]) -> Relation:
+    """The relation of a declared view, and of those that it replaced."""
+    schema = parse(spec["schema"])
+    key = tuple(schema.column(each).name for each in spec["key"])
+    earlier = spec.get("before")
+    before = view_relation(name, earlier["number"], earlier) if earlier else None
+    return Relation(name, "view", number, schema, schema.arrow, key, None, spec.get("since", 0), before)
 
 
 class Relations:
@@ -80,11 +102,8 @@ class Relations:
 
     def _view(self, stored: Declaration) -> Relation:
         known = self._views.get(stored.number)
-        if known is None:
-            schema = parse(stored.spec["schema"])
-            key = tuple(schema.column(name).name for name in stored.spec["key"])
-            known = Relation(stored.name, "view", stored.number, schema, schema.arrow, key)
-            self._views[stored.number] = known
+        if known is None or known.name != stored.name:  # a candidate that has become the view
+            known = self._views[stored.number] = view_relation(stored.name, stored.number, stored.spec)
         return known
 
     def _of_topic(self, name: str) -> Relation:

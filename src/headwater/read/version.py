@@ -16,6 +16,7 @@ from headwater.lock import is_held
 from headwater.log import Cut
 from headwater.position import Position
 from headwater.read.relation import Relation
+from headwater.read.suspended import Suspended, suspended
 from headwater.state.pins import Pins
 from headwater.store import Store
 
@@ -25,7 +26,7 @@ _REMEMBERED = 16
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A tick's number, up to where it read the log, and what every arrangement consisted of.
+    """A tick's number, up to where it read the log, what every arrangement consisted of, which views stood still.
 
     Number 0 is the beginning, before the first tick: nothing is in.
     """
@@ -33,6 +34,7 @@ class Version:
     number: int = 0
     cut: Cut = field(default_factory=Cut)
     arrangements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    suspended: Mapping[str, Suspended] = field(default_factory=dict)
 
     def covers(self, position: Position) -> bool:
         """Whether everything below the position is in."""
@@ -41,6 +43,11 @@ class Version:
     def has(self, relation: Relation) -> bool:
         """Whether the relation has rows of its own at this version; a view has none before it was filled."""
         return relation.kind != "view" or relation.arrangement in self.arrangements
+
+    def stopped(self, relation: Relation) -> Suspended | None:
+        """Why the relation stood still at this version, if it did."""
+        found = self.suspended.get(relation.name)
+        return found if found is not None and found.number == relation.number else None
 
 
 class Versions:
@@ -71,7 +78,8 @@ class Versions:
         tick = self._store.tick(number)
         if tick is None:
             return None
-        version = Version(number, Cut.from_dict(tick.cut), self._store.arrangements(number))
+        arrangements = self._store.arrangements(number)
+        version = Version(number, Cut.from_dict(tick.cut), arrangements, suspended(tick.detail))
         with self._threads:
             self._known[number] = version
             while len(self._known) > _REMEMBERED:
@@ -114,11 +122,18 @@ class Versions:
         numbers = self.numbers()
         if relation.kind != "view":
             return numbers[0] if numbers else None
-        place = bisect_left(numbers, True, key=lambda number: (self.at(number) or Version()).has(relation))
+        place = bisect_left(
+            numbers, True, key=lambda number: (self.at(number) or Version()).has(relation.at(number))
+        )
         return numbers[place] if place < len(numbers) else None
 
-    def unfilled(self, relation: Relation) -> NotReached:
+    def unfilled(self, relation: Relation) -> HeadwaterError:
         """The error for a view that has no versions yet."""
+        numbers = self.numbers()
+        newest = self.at(numbers[-1]) if numbers else None
+        stopped = newest.stopped(relation) if newest is not None else None
+        if stopped is not None:
+            return stopped.error(relation.name)
         return NotReached("no tick has filled this view yet", where=relation.name, hint=self.driving())
 
     def wait(self, reached: Callable[[Version], bool], awaited: str, timeout: float) -> None:

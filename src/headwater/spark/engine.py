@@ -50,6 +50,11 @@ class Engine:
         self._planning = threading.Lock()
 
     @property
+    def functions(self) -> dict[str, Udf]:
+        """The user's functions as they are now."""
+        return dict(self._udfs)
+
+    @property
     def queries(self) -> int:
         """How many fragments were evaluated so far."""
         return self._evaluator.queries

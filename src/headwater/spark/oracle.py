@@ -6,7 +6,6 @@ knows nothing of arrangements, plans and changes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from graphlib import TopologicalSorter
@@ -24,7 +23,7 @@ from headwater.spark.functions import Function, register
 from headwater.spark.naive import content, recorded
 from headwater.spark.session import start
 from headwater.spark.unordered import unordered as unordered_columns
-from headwater.store import Declaration, Store
+from headwater.store import NEXT, Declaration, Store
 from headwater.topics import Topic
 
 _LOG = "__log"
@@ -33,7 +32,6 @@ _QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "fa
 """For few rows: what Spark does to spread work over many costs more than the work."""
 
 _THREADS = 2
-_WORD = re.compile(r"\w+")
 
 
 class Judged(Protocol):
@@ -83,6 +81,7 @@ def same_as_batch(pipeline: Judged, views: Collection[str] | None = None) -> Non
 
 def _views(declared: Mapping[str, Declaration], views: Collection[str] | None) -> list[str]:
     known = [name for name, declaration in declared.items() if declaration.kind == "view"]
+    known = [name for name in known if not name.endswith(NEXT)]
     wanted = known if views is None else [name.lower() for name in views]
     strangers = [name for name in wanted if name not in known]
     if strangers:
@@ -124,18 +123,10 @@ def _graph(declared: Mapping[str, Declaration], names: Sequence[str]) -> dict[st
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        graph[name] = _read_by(declared, name)
+        graph[name] = list(declared[name].spec["inputs"])
         views = [each for each in graph[name] if each in declared and declared[each].kind == "view"]
         waiting += [each for each in views if each not in graph]
     return graph
-
-
-def _read_by(declared: Mapping[str, Declaration], name: str) -> list[str]:
-    """What a view may read: what was declared before it and is a word of its SQL, perhaps as a column."""
-    words = set(_WORD.findall(_sql(declared, name).lower()))
-    before = [each for each, declaration in declared.items() if declaration.number < declared[name].number]
-    logs = [f"{each}{_LOG}" for each in before if declared[each].kind != "view"]
-    return [each for each in (*before, *logs) if each in words]
 
 
 def _relation(pipeline: Judged, name: str, cut: Cut) -> pa.Table:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+NEXT = "@next"
+"""Behind the name of a view: the version that is to replace it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declaration:

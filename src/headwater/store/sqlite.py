@@ -58,6 +58,21 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
 
 
+def _rename(connection: sqlite3.Connection, made: Declaration) -> None:
+    """Give a declaration the name of another, which goes; the transaction is undone if one of both is gone."""
+    before = made.spec["before"]["number"]
+    gone = connection.execute(
+        "DELETE FROM declarations WHERE number = ? AND name = ?", (before, made.name)
+    ).rowcount
+    renamed = connection.execute(
+        "UPDATE declarations SET name = ?, spec = ? WHERE number = ?",
+        (made.name, json.dumps(made.spec, sort_keys=True), made.number),
+    ).rowcount
+    if not gone or not renamed:
+        msg = "it, or what was to replace it, was dropped in the meantime"
+        raise DeclarationChanged(msg, where=made.name, retry=True)
+
+
 class SqliteStore:
     """A store in one file that many processes share; see `Store` for the contract."""
 
@@ -117,6 +132,12 @@ class SqliteStore:
         with self._database.write() as connection:
             connection.execute("DELETE FROM declarations WHERE number = ?", (declaration.number,))
 
+    def amend(self, declaration: Declaration) -> None:
+        """See `Store.amend`."""
+        text = json.dumps(declaration.spec, sort_keys=True)
+        with self._database.write() as connection:
+            connection.execute("UPDATE declarations SET spec = ? WHERE number = ?", (text, declaration.number))
+
     # -- transactions
 
     def decide(
@@ -175,7 +196,9 @@ class SqliteStore:
             )
         return seen + 1
 
-    def commit(self, tick: TickRecord, *, epoch: int, alone: bool = False) -> None:
+    def commit(
+        self, tick: TickRecord, *, epoch: int, alone: bool = False, renamed: Collection[Declaration] = ()
+    ) -> None:
         """See `Store.commit`."""
         with self._database.write() as connection:
             self._check_epoch(epoch, f"tick {tick.number} is not committed")
@@ -183,6 +206,8 @@ class SqliteStore:
             if tick.number != last + 1:
                 msg = f"tick {tick.number} cannot follow tick {last}"
                 raise Fenced(msg, where=self.path)
+            for each in renamed:
+                _rename(connection, each)
             if alone:
                 connection.execute("DELETE FROM ticks")
                 connection.execute("DELETE FROM runs")

@@ -31,6 +31,10 @@ class Store(Protocol):
         """Take a declaration away, and never a later one of the same name; no error if it is gone."""
         ...
 
+    def amend(self, declaration: Declaration) -> None:
+        """Change the spec of a declaration, known by its number; no error if it is gone."""
+        ...
+
     def decide(
         self,
         transaction: bytes,
@@ -67,10 +71,14 @@ class Store(Protocol):
         """Become the driver if the epoch is still `seen`, else `Fenced`; returns the new epoch."""
         ...
 
-    def commit(self, tick: TickRecord, *, epoch: int, alone: bool = False) -> None:
+    def commit(
+        self, tick: TickRecord, *, epoch: int, alone: bool = False, renamed: Collection[Declaration] = ()
+    ) -> None:
         """Commit a tick; `Fenced` if the epoch is not the lease's or the tick is not the next one.
 
         With `alone` it replaces all that were before it, at the same instant: they and their details are forgotten.
+        At the same instant too, each declaration in `renamed`, known by its number, gets that name and spec, in
+        place of the one whose number its spec calls `before`; `DeclarationChanged` if one of both is gone.
         """
         ...
 

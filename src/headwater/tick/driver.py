@@ -8,37 +8,33 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from headwater import crashpoint
 from headwater.clock import Clock
-from headwater.errors import Fenced, HeadwaterError, Unavailable
+from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavailable
 from headwater.files import Files, disk_errors_told
 from headwater.log import Cut, Log
 from headwater.read.relation import Relation
+from headwater.read.suspended import suspended
 from headwater.spark.engine import Engine
 from headwater.state.manifest import Manifest
 from headwater.state.pins import Pins
-from headwater.store import Lease, Store, TickRecord
+from headwater.state.run import Run
+from headwater.store import NEXT, Declaration, Lease, Store, TickRecord
 from headwater.tick.computation import Computation
+from headwater.tick.inputs import is_complete
 from headwater.tick.report import Tick
 from headwater.tick.state import TickState
 from headwater.tick.sweep import clear_scratch, expire, sweep
+from headwater.tick.views import Attempts, Declared, Views, candidate
 from headwater.views.plan import Plan
 
 SMALL_ROWS = 20_000
 """A view whose inputs changed by no more rows is computed in this process."""
 _THREADS = 4
 _SWEEP_EVERY = 10
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What the store has declared: topics and views, the views in an order in which each follows its inputs."""
-
-    relations: Mapping[str, Relation]
-    views: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,10 @@ class Driver:
         self._pins = Pins(self._folder)
         self._plans: dict[int, Plan] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tick")
+        self._functions: object = None
+        self._computation: Computation | None = None
+        self._attempts = Attempts()
+        self._dropped: set[str] = set()
         self._checked = 0
         self._counted = (0, 0)
         self._busy = threading.Lock()
@@ -89,48 +89,103 @@ class Driver:
     def tick(self) -> Tick | None:
         """Take what is new into every view; None if there is nothing new and nothing to fill."""
         with self._busy:
-            started = time.perf_counter()
-            self._counted = (self.engine.queries, self.engine.stages.jobs)
-            epoch = self._lease.acquire()
-            last = self._store.last_tick()
-            declared = self._declared()
-            before = self._state_before(epoch, last)
-            topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
-            after = _known_cut(last, topics)
-            cut = self._log.cut(list(topics), after=after, target=self._max_rows)
-            rebuilding = before is None
-            unfilled = [n for n, r in declared.relations.items() if r.kind == "view" and self._is_new(r, before)]
-            if not cut.rows and not unfilled and not rebuilding:
-                self._check_current(epoch)
-                return None
-            number = last.number + 1 if last else 1
-            state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
-            computation = Computation(
-                declared.relations,
-                self._log,
-                state,
-                Cut() if rebuilding else after,
-                cut,
-                engine=self.engine,
-                scratch=os.path.join(self._scratch, state.name),
-                small_rows=self.small_rows,
-            )
-            self._files.make_folder(os.path.join(self._scratch, state.name))
-            try:
-                self._compute(computation, declared, unfilled)
-                record = self._written(computation, state, number, cut, topics, started)
-            except BaseException as error:
+            while True:
+                try:
+                    return self._tick()
+                except DeclarationChanged as error:  # a replacement was given up in the moment of its switch
+                    if not error.retry:
+                        raise
+
+    def _tick(self) -> Tick | None:
+        started = time.perf_counter()
+        self._counted = (self.engine.queries, self.engine.stages.jobs)
+        epoch = self._lease.acquire()
+        last = self._store.last_tick()
+        oldest = next(iter(self._store.ticks()), (0, 0))[0]
+        self._renew(last, oldest)
+        if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
+            self._functions = functions
+            self._plans.clear()
+            self._attempts.forget()
+        declared = self._declared()
+        before = self._state_before(epoch, last)
+        topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
+        after = _known_cut(last, topics)
+        cut = self._log.cut(list(topics), after=after, target=self._max_rows)
+        rebuilding = before is None
+        views = Views(declared, last, before, self._attempts, oldest=oldest)
+        if not cut.rows and not views.waiting and not rebuilding:
+            self._check_current(epoch)
+            return None
+        number = last.number + 1 if last else 1
+        state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
+        computation = Computation(
+            declared.relations,
+            self._log,
+            state,
+            Cut() if rebuilding else after,
+            cut,
+            engine=self.engine,
+            history=self._history,
+            scratch=os.path.join(self._scratch, state.name),
+            small_rows=self.small_rows,
+        )
+        self._computation = computation
+        self._files.make_folder(os.path.join(self._scratch, state.name))
+        try:
+            self._compute(computation, views, declared, number)
+            if not cut.rows and not views.news and state.is_empty:
                 state.abandon()
-                if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
-                    self._check_current(epoch, error)
-                raise
-            finally:
-                shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
-            # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
-            self._store.commit(record, epoch=epoch, alone=rebuilding)
-            crashpoint.reach("tick.committed")
-            self._keep_house(epoch, number, forced=rebuilding)
-            return Tick.of(record)
+                return None
+            record = self._written(computation, views, state, number, cut, topics, started)
+        except BaseException as error:
+            state.abandon()
+            if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
+                self._check_current(epoch, error)
+            raise
+        finally:
+            self._computation = None
+            shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
+        # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
+        self._store.commit(record, epoch=epoch, alone=rebuilding, renamed=views.renamed(number))
+        crashpoint.reach("tick.committed")
+        self._keep_house(epoch, number, forced=rebuilding)
+        return Tick.of(record)
+
+    def filling(self) -> str:
+        """The views that are being filled at this moment, and from how many rows; for people who wait."""
+        now = dict(self._computation.filling) if self._computation is not None else {}
+        return ", ".join(f"{name} from {rows:,} rows" for name, rows in now.items())
+
+    def _history(self, relation: Relation, after: int) -> list[Run]:
+        """What the ticks after a given one changed in a relation."""
+        last = self._store.last_tick()
+        assert last is not None
+        return [
+            run
+            for each, since, until in relation.spans(after, last.number)
+            for _, detail in self._store.details(f"{each.arrangement}/changes", after=since, until=until)
+            for run in Manifest.from_dict(detail).runs
+        ]
+
+    def _renew(self, last: TickRecord | None, oldest: int) -> None:
+        """Have suspended views replaced by themselves, made anew, if what they missed is no longer kept."""
+        stopped = suspended(last.detail) if last is not None else {}
+        for name, each in stopped.items():
+            view = self._store.find(name)
+            if 0 < each.since < oldest and view is not None and self._store.find(name + NEXT) is None:
+                self._store.declare(name + NEXT, "view", candidate(view))
+
+    def _unrepeatable(self) -> set[int]:
+        """The last good ticks of suspended views that cannot be made anew: the log has lost its beginning."""
+        last, declared = self._store.last_tick(), self._declared()
+        found = set()
+        for name, each in (suspended(last.detail) if last is not None else {}).items():
+            inputs = declared.views[name].spec["inputs"] if name in declared.views else []
+            relations = [declared.relations[each] for each in inputs]
+            if not all(is_complete(each, self._log, Cut()) for each in relations if each.kind in {"stream", "log"}):
+                found.add(each.since)
+        return found
 
     def _check_current(self, epoch: int, cause: BaseException | None = None) -> None:
         current = self._store.lease().epoch
@@ -185,44 +240,22 @@ class Driver:
             msg = f"{reason}, and the state cannot be built again: the log has lost {'; '.join(gone)}"
             raise HeadwaterError(msg, where=self._folder, hint=hint)
 
-    def _is_new(self, relation: Relation, before: Mapping[str, object] | None) -> bool:
-        return before is None or relation.arrangement not in before
-
-    def _compute(self, computation: Computation, declared: Declared, unfilled: list[str]) -> None:
+    def _compute(self, computation: Computation, views: Views, declared: Declared, number: int) -> None:
         computation.tables()
         crashpoint.reach("tick.tables")
-        plans = {name: self._plan(declared.relations[name], sql) for name, sql in declared.views.items()}
-        jobs: dict[str, Future[None]] = {}
-        for name, plan in plans.items():
-            inputs = [jobs[each] for each in plan.relations if each in jobs]
-            jobs[name] = self._threads.submit(self._view, computation, name, plan, inputs, filling=name in unfilled)
-        failed = [error for job in jobs.values() if (error := job.exception()) is not None]
-        if failed:
-            raise failed[0]
+        plans = {name: self._plan(view) for name, view in declared.views.items()}
+        views.compute(computation, plans, self._threads, number)
         crashpoint.reach("tick.computed")
 
-    def _view(
-        self, computation: Computation, name: str, plan: Plan, inputs: list[Future[None]], *, filling: bool
-    ) -> None:
-        for each in inputs:
-            each.result()
-        try:
-            computation.view(name, plan, filling=filling)
-        except HeadwaterError as error:
-            if error.where.startswith("view "):
-                raise
-            error.where = f"view {name}" + (f", in {error.where}" if error.where else "")
-            error.hint = error.hint or "correct the data or the view; nothing of this tick was committed"
-            raise
-
-    def _plan(self, relation: Relation, sql: str) -> Plan:
-        if relation.number not in self._plans:
-            self._plans[relation.number] = self.engine.plan(relation.name, sql)[0]
-        return self._plans[relation.number]
+    def _plan(self, view: Declaration) -> Plan:
+        if view.number not in self._plans:
+            self._plans[view.number] = self.engine.plan(view.name.removesuffix(NEXT), view.spec["sql"])[0]
+        return self._plans[view.number]
 
     def _written(
         self,
         computation: Computation,
+        views: Views,
         state: TickState,
         number: int,
         cut: Cut,
@@ -244,6 +277,7 @@ class Driver:
             "rewritten": state.rewritten,
             "meaning": self.engine.meaning,
             "topics": topics,
+            "suspended": {name: each.as_dict() for name, each in views.suspended.items()},
         }
         records = state.records(number, computation.changed)
         return TickRecord(number, self._clock.now(), cut.as_dict(), records, detail)
@@ -252,9 +286,22 @@ class Driver:
         if number % _SWEEP_EVERY and not forced:
             return
         now = self._clock.now()
-        expire(self._store, self._pins, now, epoch, ticks=self._retention.ticks, seconds=self._retention.seconds)
+        limits = self._retention
+        needed = self._unrepeatable()
+        expire(self._store, self._pins, now, epoch, ticks=limits.ticks, seconds=limits.seconds, also=needed)
+        self._drop_replaced()
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)
+
+    def _drop_replaced(self) -> None:
+        """Forget the rows of views that were replaced before the oldest version that is kept."""
+        oldest = self._store.ticks()[0][0]
+        for relation in self._declared().relations.values():
+            now = relation.at(oldest)
+            while now.before is not None and now.before.arrangement not in self._dropped:
+                now = now.before
+                self._dropped.add(str(now.arrangement))
+                self._store.drop_arrangements(str(now.arrangement))
 
     def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between

@@ -11,8 +11,9 @@ from headwater.change import WEIGHT
 from headwater.log import Cut, EmbeddedLog, Log
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
+from headwater.state.run import Run
 from headwater.tick.pieces import Piece, arranged_pieces, recorded_pieces
-from headwater.tick.relations import arranged, arrangement_of, columns_of, stream_rows
+from headwater.tick.relations import arranged, columns_of, stream_rows
 from headwater.tick.state import TickState
 
 
@@ -63,18 +64,23 @@ class FromLog:
         return list(recorded_pieces(self._relation.kind, columns_of(self._relation), extents, self.rows))
 
 
+def is_complete(relation: Relation, log: Log, after: Cut) -> bool:
+    """Whether the log still has everything that came to a topic after a cut."""
+    topic = relation.topic
+    assert topic is not None
+    return all(log.start(topic.name, n) <= after.end(topic.name, n) for n in range(topic.partitions))
+
+
 class FromState:
-    """Rows of a table or view: those that this tick added, or all of them."""
+    """Rows of a table or view, from runs of its arrangement."""
 
     def __init__(
-        self, relation: Relation, state: TickState, table: pa.Table | None = None, *, whole: bool = False
+        self, relation: Relation, state: TickState, runs: Sequence[Run], table: pa.Table | None = None
     ) -> None:
         self._relation = relation
         self._state = state
         self._table = table
-        name, schema = arrangement_of(relation), arranged(relation)
-        runs = state.after(name, schema).runs if whole else state.added(name)
-        self._arrangement = Arrangement(state.folder, schema, runs)
+        self._arrangement = Arrangement(state.folder, arranged(relation), runs)
 
     @property
     def rows(self) -> int:

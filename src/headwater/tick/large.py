@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
+from headwater.errors import HeadwaterError
 from headwater.operators.accumulate import state_schema
+from headwater.operators.failing import is_about_data
 from headwater.operators.keys import hashed_schema
 from headwater.operators.recompute import output_schema
 from headwater.read.relation import Relation
@@ -187,7 +189,13 @@ class Large:
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
         if fragment is None or fragment.computing is None:
             return spooled(self._stages.each(spooling.share, dealt))
-        return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+        try:
+            return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+        except HeadwaterError as error:
+            if is_about_data(error):  # then it fails here too, where the row can be told
+                for piece in pieces:
+                    self._here(fragment, piece.load())
+            raise
 
     def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
         """A little in between is not worth a stage."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.log.extent import Extent, read
+from headwater.operators.table import negated
 from headwater.state.arrangement import Arrangement
 from headwater.state.open_run import open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
@@ -100,6 +101,22 @@ class Renamed:
         """The columns and `_weight`."""
         wanted = self.schema.append(pa.field(WEIGHT, pa.int64()))
         return shaped(self.piece.load().select([*self.columns, WEIGHT]), wanted)
+
+
+@dataclass(frozen=True)
+class Negated:
+    """The rows of another piece, taken back."""
+
+    piece: Piece
+
+    @property
+    def rows(self) -> int:
+        """As many as the other has."""
+        return self.piece.rows
+
+    def load(self) -> pa.Table:
+        """The rows with their weights turned around."""
+        return negated(self.piece.load())
 
 
 def arranged_pieces(arrangement: Arrangement, folder: str) -> Iterator[Arranged]:

@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
+from headwater.errors import HeadwaterError
 from headwater.operators.accumulate import accumulate, state_schema
+from headwater.operators.failing import explained, failing, is_about_data, narrowed
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.operators.recompute import Part, output_schema, recompute
@@ -136,13 +138,27 @@ def applied(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Tabl
         return schema.empty_table()
     columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
     if node.computing is not None:
-        rows = pa.array(np.arange(table.num_rows))
-        made = evaluate(node.computing, table.select(list(node.inputs)).append_column(ROW, rows))
+        made = _evaluated(node, table, evaluate)
         taken = made.column(ROW)
         if not _all_rows(taken, table.num_rows):
             columns = {name: column.take(taken) for name, column in columns.items()}
         columns |= {name: made.column(name) for name in made.column_names if name != ROW}
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _evaluated(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table]) -> pa.Table:
+    """The computed columns and `_row`; an error names the row for which there is no value."""
+
+    def computed(rows: pa.Table) -> pa.Table:
+        numbers = pa.array(np.arange(rows.num_rows))
+        return evaluate(node.computing, rows.select(list(node.inputs)).append_column(ROW, numbers))
+
+    try:
+        return computed(table)
+    except HeadwaterError as error:
+        if not is_about_data(error):
+            raise
+        raise explained(error, narrowed(table, failing(computed)), node.child.output) from error
 
 
 def _all_rows(taken: pa.ChunkedArray, count: int) -> bool:

@@ -39,6 +39,7 @@ class TickState:
         self._others: set[str] = set()
         self._runs: dict[str, list[Run]] = {}
         self._added: dict[str, list[Run]] = {}
+        self._told: dict[str, list[Run]] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self._threads = threading.Lock()
         self.rewritten = 0
@@ -54,10 +55,16 @@ class TickState:
             runs = self._runs.get(name)
         return self.before(name, schema) if runs is None else Arrangement(self.folder, schema, runs)
 
-    def added(self, name: str) -> tuple[Run, ...]:
-        """The runs that this tick has added to an arrangement so far."""
+    def change(self, name: str) -> tuple[Run, ...]:
+        """The runs of what this tick has changed in an arrangement so far, as its readers are told."""
         with self._threads:
-            return tuple(self._added.get(name, ()))
+            return tuple(self._told.get(name, self._added.get(name, ())))
+
+    def tell(self, name: str, runs_of: str) -> None:
+        """Tell readers of an arrangement that it changed by what was added to another, which is discarded."""
+        with self._threads:
+            self._told[name] = self._added.get(runs_of, [])
+        self.discard(runs_of)
 
     def touch(self, name: str, schema: pa.Schema) -> None:
         """Note that an arrangement is there from now on, though nothing may be in it."""
@@ -88,6 +95,18 @@ class TickState:
             self._schemas[name] = schema
         return self._runs[name]
 
+    def discard(self, name: str) -> None:
+        """Leave an arrangement and those below it (`name/…`) as the last tick left them."""
+        with self._threads:
+            for kept in (self._runs, self._added, self._schemas):
+                for each in [each for each in kept if each == name or each.startswith(f"{name}/")]:
+                    del kept[each]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was added or touched."""
+        return not self._runs
+
     def merge(self) -> None:
         """Merge runs of what was touched, a bounded amount: a multiple of what was added."""
         for name, runs in self._runs.items():
@@ -104,9 +123,9 @@ class TickState:
         self._files.sync_folder(self.folder)
 
     def records(self, tick: int, changes: Iterable[str]) -> tuple[RunRecord, ...]:
-        """What the store keeps: the runs of each touched arrangement, and what was added to those in `changes`."""
+        """What the store keeps: the runs of each touched arrangement, and what changed in those in `changes`."""
         made = [_record(name, tick, runs) for name, runs in self._runs.items()]
-        made += [_record(f"{name}/changes", tick, self._added[name]) for name in changes if self._added.get(name)]
+        made += [_record(f"{name}/changes", tick, runs) for name in changes if (runs := self.change(name))]
         return tuple(made)
 
     def abandon(self) -> None:

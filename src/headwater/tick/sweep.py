@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Collection
 
 from headwater.files import Files
 from headwater.state.manifest import Manifest
@@ -15,10 +16,12 @@ from headwater.store import Store
 _NAME = re.compile(r"(\d+)-(\d+)-")
 
 
-def expire(store: Store, pins: Pins, now: int, epoch: int, *, ticks: int, seconds: float) -> None:
-    """Forget versions that are neither retained nor pinned by a reader."""
+def expire(
+    store: Store, pins: Pins, now: int, epoch: int, *, ticks: int, seconds: float, also: Collection[int] = ()
+) -> None:
+    """Forget versions that are neither retained, nor pinned by a reader, nor among some others."""
     known = store.ticks()
-    keep = retained(known, now, ticks, seconds) | (pins.held() & {number for number, _ in known})
+    keep = retained(known, now, ticks, seconds) | ({*pins.held(), *also} & {number for number, _ in known})
     if len(keep) < len(known):
         store.expire(keep, changes_after=min(keep), epoch=epoch)
 

@@ -1,0 +1,99 @@
+"""Rows for which an expression has no value: found by evaluating ever smaller parts of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH
+from headwater.errors import HeadwaterError, Unavailable
+from headwater.schema.json import to_json
+from headwater.views.plan import Field
+
+_LONGEST = 1000
+Rows = TypeVar("Rows")
+Fails = Callable[[Sequence[pa.Table]], bool]
+
+
+class EvaluationFailed(HeadwaterError):
+    """An expression without a value, and the row, as JSON, for which it has none."""
+
+    def __init__(self, what: str, *, row: str = "", where: str = "", hint: str = "") -> None:
+        self.row = row
+        super().__init__(what, where=where, hint=hint)
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        return f"{told}, for the row {self.row}" if self.row else told
+
+
+def is_about_data(error: BaseException) -> bool:
+    """Whether an error comes from the rows, rather than from a part that is missing."""
+    return isinstance(error, HeadwaterError) and not isinstance(error, Unavailable)
+
+
+def explained(error: HeadwaterError, rows: pa.Table, fields: Sequence[Field]) -> EvaluationFailed:
+    """The error with the first of these rows, its columns under the names that people gave them."""
+    if isinstance(error, EvaluationFailed) and error.row:
+        return error
+    row = as_json(rows.slice(0, 1), fields)[0] if rows.num_rows else ""
+    return EvaluationFailed(error.what, row=row[:_LONGEST], where=error.where, hint=error.hint)
+
+
+def as_json(rows: pa.Table, fields: Sequence[Field]) -> list[str]:
+    """Rows as JSON, their columns under the names that people gave them."""
+    names: dict[str, str] = {}
+    for field in (each for each in fields if each.name in rows.column_names):
+        shown = field.shown or field.name
+        names[field.name] = shown if shown not in names.values() else field.name
+    return list(to_json(rows.select(list(names)).rename_columns(list(names.values()))))
+
+
+def narrowed(rows: pa.Table, fails: Callable[[pa.Table], bool]) -> pa.Table:
+    """As few of these rows as still fail: one, unless only several fail together."""
+    while rows.num_rows > 1:
+        half = rows.num_rows // 2
+        parts = rows.slice(0, half), rows.slice(half)
+        failing = next((part for part in parts if fails(part)), None)
+        if failing is None:
+            break
+        rows = failing
+    return rows
+
+
+def narrowed_together(tables: Sequence[pa.Table], fails: Fails) -> list[pa.Table]:
+    """As few rows of these tables as still fail: first as few hashes as possible, then of each table rows."""
+    every = np.unique(np.concatenate([table.column(HASH).to_numpy() for table in tables]))
+
+    def of(hashes: pa.Table) -> list[pa.Table]:
+        wanted = hashes.column(HASH).to_numpy()
+        return [table.filter(pa.array(np.isin(table.column(HASH).to_numpy(), wanted))) for table in tables]
+
+    found = of(narrowed(pa.table({HASH: every}), lambda hashes: fails(of(hashes))))
+    for place in range(len(found)):
+        before, behind = found[:place], found[place + 1 :]
+        found[place] = narrowed(found[place], partial(_fails_between, fails, before, behind))
+    return found
+
+
+def _fails_between(fails: Fails, before: Sequence[pa.Table], behind: Sequence[pa.Table], rows: pa.Table) -> bool:
+    return fails([*before, rows, *behind])
+
+
+def failing(evaluate: Callable[[Rows], object]) -> Callable[[Rows], bool]:
+    """Whether evaluating rows fails because of what they are."""
+
+    def fails(rows: Rows) -> bool:
+        try:
+            evaluate(rows)
+        except HeadwaterError as error:
+            if not is_about_data(error):
+                raise
+            return True
+        return False
+
+    return fails

@@ -1,0 +1,105 @@
+"""Replacing a view: another version is built beside the old one, and takes its place at one tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import HeadwaterError, ViewRefused
+from headwater.pipeline.views import View, dependents, in_order, specification
+from headwater.schema import parse
+from headwater.store import NEXT, Declaration, Store
+
+if TYPE_CHECKING:
+    from headwater.pipeline.driving import Driving
+
+
+def replace(
+    store: Store, driving: Driving, old: Declaration, sql: str, key: Sequence[str], *, hold: bool = False
+) -> View:
+    """Declare what is to replace a view; the next tick fills it, and lets it take over unless it is to be held.
+
+    An error, and nothing has changed, if a view that reads it could not go on.
+    """
+    plan, schema = driving.plan(old.name, sql)
+    spec = specification(old.name, sql, key, plan, schema)
+    _check_order(store, old.name, spec)
+    _check_readers(store, driving, old, spec)
+    known = store.find(old.name + NEXT)
+    if known is not None:
+        if {**known.spec, "hold": False} == {**spec, "appends_only": False, "hold": False}:
+            amended = Declaration(known.name, known.kind, known.number, {**known.spec, "hold": hold})
+            store.amend(amended)
+            return View.of(amended)
+        abandon(store, old.name)
+    return View.of(store.declare(old.name + NEXT, "view", {**spec, "appends_only": False, "hold": hold}))
+
+
+def candidate(store: Store, name: str) -> Declaration:
+    """What is to replace a view; an error if nothing is."""
+    found = store.find(name.lower() + NEXT)
+    if found is None:
+        raise HeadwaterError("nothing is to replace it", where=name, hint="begin with `headwater views replace`")
+    return found
+
+
+def switch(store: Store, name: str) -> Declaration:
+    """Let the next tick put the new version in the old one's place."""
+    found = candidate(store, name)
+    store.amend(Declaration(found.name, found.kind, found.number, {**found.spec, "hold": False}))
+    return found
+
+
+def abandon(store: Store, name: str) -> None:
+    """Give the new version up; the old one stays."""
+    found = candidate(store, name)
+    store.forget(found)
+    store.drop_arrangements(f"v{found.number}")
+
+
+def _check_order(store: Store, name: str, spec: dict[str, Any]) -> None:
+    """A view cannot read itself, nor what reads it."""
+    readers = {name, *_readers(store, name)}
+    for each in spec["inputs"]:
+        if each in readers:
+            what = "it would read itself" if each == name else f"it would read {each}, which reads it"
+            raise ViewRefused(what, where=name, hint="declare it under another name")
+
+
+def _check_readers(store: Store, driving: Driving, old: Declaration, spec: dict[str, Any]) -> None:
+    readers = _readers(store, old.name)
+    direct = [each.removesuffix(NEXT) for each in dependents(store, old.name)]
+    if direct and parse(old.spec["schema"]).arrow != parse(spec["schema"]).arrow:
+        msg = f"{direct[0]} reads it, and its columns would change from {old.spec['schema']} to {spec['schema']}"
+        raise HeadwaterError(msg, where=old.name, hint=f"keep the columns, or drop {direct[0]} first")
+    if not old.spec["appends_only"]:
+        return
+    changing = {old.name: parse(old.spec["schema"])}
+    for name in readers:  # rows of a view that is replaced disappear: some plans count on that they never do
+        view = store.find(name)
+        if view is None:
+            continue
+        plan, schema = driving.plan(name, view.spec["sql"], changing)
+        if specification(name, view.spec["sql"], view.spec["key"], plan, schema)["plan"] != view.spec["plan"]:
+            msg = f"{name} counts on that no row of it ever disappears"
+            raise HeadwaterError(msg, where=old.name, hint=f"drop {name} first, and declare it again afterwards")
+        changing[name] = schema
+
+
+def _readers(store: Store, name: str) -> list[str]:
+    """The views that read a view, or one that reads it, in an order in which each follows its inputs."""
+    declarations = store.declarations()
+    found = {name}
+    for each in in_order(declarations):
+        if found & set(declarations[each].spec["inputs"]):
+            found.add(each)
+    return [each for each in in_order(declarations) if each in found and each != name]
+
+
+def versions(store: Store) -> Iterator[tuple[Declaration, Declaration]]:
+    """The views that are to be replaced, and by what."""
+    declarations = store.declarations()
+    for name, each in declarations.items():
+        old = declarations.get(name.removesuffix(NEXT))
+        if name.endswith(NEXT) and old is not None:
+            yield old, each

@@ -1,0 +1,94 @@
+"""A row for which an expression has no value stops the views that need it, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.testing import assert_same_as_batch
+
+pytestmark = pytest.mark.spark
+
+GOOD = [{"id": 1, "text": "10"}, {"id": 2, "text": "20"}, {"id": 3, "text": "30"}]
+BAD = [{"id": 4, "text": "forty"}]
+
+
+def _fails_for_forty(text: str) -> int:
+    return int(text)
+
+
+OPERATORS = {
+    "projection": "SELECT id, CAST(text AS BIGINT) AS number FROM words",
+    "filter": "SELECT id FROM words WHERE CAST(text AS BIGINT) > 15",
+    "generator": "SELECT id, explode(sequence(1, CAST(text AS BIGINT) DIV 10)) AS part FROM words",
+    "aggregate": "SELECT id % 2 AS odd, sum(CAST(text AS BIGINT)) AS total FROM words GROUP BY id % 2",
+    "residual": "SELECT a.id FROM words a JOIN words b ON a.id = b.id WHERE CAST(a.text AS INT) + b.id > 0",
+    "outer join": "SELECT a.id, b.id AS other FROM words a LEFT JOIN words b ON a.id = b.id AND a.text / b.id > 1",
+    "window": "SELECT id, sum(CAST(text AS BIGINT)) OVER (PARTITION BY id % 2 ORDER BY id) AS so_far FROM words",
+    "minimum": "SELECT id % 2 AS odd, min(CAST(text AS INT)) AS least FROM words GROUP BY id % 2",
+    "limit": "SELECT CAST(text AS INT) AS number FROM words ORDER BY number DESC LIMIT 2",
+    "subquery": "SELECT id FROM words WHERE id > (SELECT min(CAST(text AS INT)) / 10 FROM words)",
+    "union": "SELECT id FROM words UNION SELECT CAST(text AS BIGINT) FROM words",
+    "function": "SELECT id, parsed(text) AS number FROM words",
+}
+
+
+@pytest.fixture(params=["small", "large"])
+def words(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[hw.Pipeline, Any]]:
+    """A pipeline with three good rows, and a view of each kind over them."""
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.udf("parsed", _fails_for_forty, "INT")
+        for number, sql in enumerate(OPERATORS.values()):
+            pipeline.view(f"v{number}", sql)
+        pipeline.view("above", "SELECT count(*) AS n FROM v0")
+        pipeline.view("good", "SELECT count(*) AS n, max(id) AS last FROM words")
+        if request.param == "large":
+            pipeline._driver().small_rows = 0
+        table.upsert(GOOD)
+        pipeline.tick()
+        yield pipeline, table
+
+
+def test_only_views_that_need_the_row_stop_and_all_come_back(words: tuple[hw.Pipeline, Any]) -> None:
+    pipeline, table = words
+    before = {name: pipeline.read(f"v{number}") for number, name in enumerate(OPERATORS)}
+    position = table.upsert(BAD)
+    bad = pipeline.tick()
+    assert bad is not None
+    assert_same_as_batch(pipeline, ["good"])
+    assert pipeline.read("good").to_pylist() == [{"n": 4, "last": 4}]
+    for number, name in enumerate(OPERATORS):
+        with pytest.raises(hw.ViewSuspended, match="forty") as caught:
+            pipeline.read(f"v{number}", after=position)
+        assert "tick 1" in caught.value.hint, name
+        assert pipeline.read(f"v{number}").equals(before[name])
+        assert pipeline.read(f"v{number}", as_of=1).equals(before[name])
+        with pytest.raises(hw.ViewSuspended):
+            pipeline.read(f"v{number}", as_of=bad.number)
+    with pytest.raises(hw.ViewSuspended, match="it reads v0"):
+        pipeline.read("above", after=position)
+    with pytest.raises(hw.ViewSuspended):
+        pipeline.query("SELECT * FROM good, v0")
+    assert pipeline.query("SELECT count(*) AS n FROM v0").to_pylist() == [{"n": 3}]
+
+    table.upsert([{"id": 5, "text": "50"}])  # the others go on, and more is missed
+    table.delete([2])
+    pipeline.tick()
+    assert pipeline.read("good").to_pylist() == [{"n": 4, "last": 5}]
+    assert pipeline.read("v0").num_rows == 3
+
+    position = table.upsert([{"id": 4, "text": "40"}])
+    pipeline.tick()
+    assert pipeline.read("v0", after=position).num_rows == 4
+    assert pipeline.read("above", after=position).to_pylist() == [{"n": 4}]
+    assert_same_as_batch(pipeline)
+    ticks = [table["_tick"][0].as_py() for table in pipeline.changes("v0")]
+    assert ticks == [1, 4]  # one delta from the last good tick to the one at which it caught up
+    table.upsert([{"id": 1, "text": "11"}])
+    pipeline.tick()
+    assert_same_as_batch(pipeline)
