@@ -92,3 +92,49 @@ def test_only_views_that_need_the_row_stop_and_all_come_back(words: tuple[hw.Pip
     table.upsert([{"id": 1, "text": "11"}])
     pipeline.tick()
     assert_same_as_batch(pipeline)
+
+
+@pytest.mark.parametrize("small", [20_000, 0], ids=["small", "large"])
+def test_rows_that_fail_are_set_aside_and_come_back_when_corrected(tmp_path: Path, small: int) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.view("numbers", OPERATORS["projection"], key="id", on_error="dead_letter")
+        pipeline.view("large_ones", OPERATORS["filter"], on_error="dead_letter")
+        pipeline.view("total", "SELECT sum(number) AS total FROM numbers")
+        pipeline._driver().small_rows = small
+        table.upsert([*GOOD, *BAD, {"id": 5, "text": "fifty"}])
+        position = table.delete([1])
+        pipeline.tick()
+        assert sorted(row["id"] for row in pipeline.read("numbers", after=position).to_pylist()) == [2, 3]
+        assert pipeline.read("total").to_pylist() == [{"total": 50}]
+        letters = sorted(pipeline.read("numbers__dead_letters").to_pylist(), key=lambda row: row["raw"])
+        assert [row["raw"] for row in letters] == ['{"id":4,"text":"forty"}', '{"id":5,"text":"fifty"}']
+        assert "CAST_INVALID_INPUT" in letters[0]["reason"]
+        assert letters[0]["column"] == "CAST(text AS BIGINT)"
+        assert letters[0]["origin"] == "view numbers"
+        assert pipeline.read("large_ones__dead_letters").num_rows == 2
+        table.upsert([{"id": 4, "text": "40"}])
+        table.delete([5])
+        pipeline.tick()
+        assert pipeline.read("numbers__dead_letters").num_rows == 0
+        weights = [row["_weight"] for each in pipeline.changes("numbers__dead_letters") for row in each.to_pylist()]
+        assert weights == [1, 1, -1, -1]
+        assert_same_as_batch(pipeline)
+        table.upsert(BAD)
+        pipeline.tick()
+        assert pipeline.read("total").to_pylist() == [{"total": 50}]
+        pipeline.view("numbers", OPERATORS["projection"].replace("CAST", "try_cast"), key="id", replace=True)
+        pipeline.tick()
+        assert_same_as_batch(pipeline, ["numbers", "total"])
+        assert pipeline.read("numbers").num_rows == 3
+
+
+def test_what_on_error_may_be_is_said(pipeline: hw.Pipeline) -> None:
+    with pytest.raises(hw.HeadwaterError, match="on_error is 'ignore'") as caught:
+        pipeline.view("v", "SELECT 1 AS one", on_error="ignore")
+    assert caught.value.hint == "it is one of suspend, dead_letter"
+    pipeline.view("v", "SELECT 1 AS one")
+    with pytest.raises(hw.DeclarationChanged, match="on_error"):
+        pipeline.view("v", "SELECT 1 AS one", on_error="dead_letter")
+    with pytest.raises(hw.HeadwaterError, match="there is no view"):
+        pipeline.read("v__dead_letters")

@@ -61,9 +61,10 @@ def _replace(arguments: argparse.Namespace) -> int:
         if old is None or old.kind != "view":
             msg = f"there is no view called {arguments.view!r}"
             raise HeadwaterError(msg, hint="`headwater views` lists them")
-        name, sql, key = checked_view(old.name, sql, old.spec["key"])
+        on_error = old.spec["on_error"]
+        name, sql, key = checked_view(old.name, sql, old.spec["key"], on_error)
         with saying("starting Spark, which plans the query"):
-            made = replace(pipeline._store, pipeline._spark(), old, sql, key, hold=arguments.hold)
+            made = replace(pipeline._store, pipeline._spark(), old, sql, key, on_error, hold=arguments.hold)
         return _await(pipeline, name, made.number, arguments, hold=arguments.hold)
 
 

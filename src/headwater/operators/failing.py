@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from headwater.change import HASH
+from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError, Unavailable
 from headwater.schema.json import to_json
 from headwater.views.plan import Field
@@ -82,6 +82,38 @@ def narrowed_together(tables: Sequence[pa.Table], fails: Fails) -> list[pa.Table
 
 def _fails_between(fails: Fails, before: Sequence[pa.Table], behind: Sequence[pa.Table], rows: pa.Table) -> bool:
     return fails([*before, rows, *behind])
+
+
+def set_aside(
+    rows: pa.Table, evaluate: Callable[[pa.Table], object], fields: Sequence[Field]
+) -> tuple[pa.Table, pa.Table]:
+    """The rows that can be evaluated; the others as letters with reason, expression, the row, and its weight."""
+    errors: dict[int, HeadwaterError] = {}
+    waiting = [(0, rows.num_rows)]
+    while waiting:
+        start, end = waiting.pop()
+        try:
+            evaluate(rows.slice(start, end - start))
+        except HeadwaterError as error:
+            if not is_about_data(error):
+                raise
+            if end - start == 1:
+                errors[start] = error
+            else:
+                middle = (start + end) // 2
+                waiting += [(start, middle), (middle, end)]
+    failed = sorted(errors)
+    bad = rows.take(pa.array(failed, pa.int64()))
+    letters = {
+        "reason": [errors[place].what for place in failed],
+        "column": [errors[place].where for place in failed],
+        "raw": as_json(bad, fields),
+    }
+    columns = {name: pa.array(values, pa.string()) for name, values in letters.items()} | {
+        WEIGHT: bad.column(WEIGHT)
+    }
+    good = np.delete(np.arange(rows.num_rows), failed)
+    return rows.take(pa.array(good)), pa.table(columns)
 
 
 def failing(evaluate: Callable[[Rows], object]) -> Callable[[Rows], bool]:

@@ -76,7 +76,7 @@ class Driving:
         if name.lower() in self._changing:
             return Known(name.lower(), self._changing[name.lower()], appends_only=False)
         relation = self._pipeline._relations.find(name)
-        if relation is None:
+        if relation is None or relation.kind == "letters":
             return None
         if relation.kind == "view":
             return Known(relation.name, relation.schema, self._appends_only(relation.name))

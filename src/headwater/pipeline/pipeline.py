@@ -175,25 +175,38 @@ class Pipeline:
         topic = self._topics[stored.name] = make(declaration, stored.number, self._log, self.timezone)
         return topic
 
-    def view(self, name: str, sql: str, *, key: str | Sequence[str] | None = None, replace: bool = False) -> View:
+    def view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        replace: bool = False,
+        on_error: str = "suspend",
+    ) -> View:
         """Declare a view: a query that is kept up to date. The same again is fine and needs no Spark.
 
         `key` declares columns that are unique: every tick checks it, and `lookup` uses it. What cannot be
         maintained is `ViewRefused`, with its position in the SQL. Another SQL under a known name is
         `DeclarationChanged`, or with `replace` a new version: the next tick builds it beside the old one, which is
         served until then, and puts it in its place.
+
+        A row for which an expression has no value suspends the view, and those that read it, until it is corrected;
+        with `on_error="dead_letter"` a row that fails in a projection or filter is set aside in
+        `<name>__dead_letters` instead, and comes back when it is corrected.
         """
-        name, sql, columns = checked_view(name, sql, key)
-        known = known_view(self._store, name, sql, columns, replace=replace)
+        name, sql, columns = checked_view(name, sql, key, on_error)
+        known = known_view(self._store, name, sql, columns, on_error, replace=replace)
         if known is not None:
             return known
         with self._threads:
             driving = self._spark()
             old = self._store.find(name)
             if old is not None:
-                return replace_view(self._store, driving, old, sql, columns)
+                return replace_view(self._store, driving, old, sql, columns, on_error)
             plan, schema = driving.plan(name, sql)
-            return View.of(self._store.declare(name, "view", specification(name, sql, columns, plan, schema)))
+            spec = specification(name, sql, columns, plan, schema, on_error)
+            return View.of(self._store.declare(name, "view", spec))
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
         """Make a Python function known to SQL. Declaring it says that it is deterministic.
@@ -255,8 +268,8 @@ class Pipeline:
     def tick(self) -> Tick | None:
         """Take what is new into every view and commit it at one instant; None if there is nothing to do.
 
-        `LeaseHeld` if another living process drives this pipeline. If a view cannot be evaluated, the error names
-        it, and nothing has moved.
+        `LeaseHeld` if another living process drives this pipeline. A view that cannot be evaluated is suspended at
+        its last good tick, with those that read it; the others go on.
         """
         return self._driver().tick()
 

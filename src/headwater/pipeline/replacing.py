@@ -15,14 +15,21 @@ if TYPE_CHECKING:
 
 
 def replace(
-    store: Store, driving: Driving, old: Declaration, sql: str, key: Sequence[str], *, hold: bool = False
+    store: Store,
+    driving: Driving,
+    old: Declaration,
+    sql: str,
+    key: Sequence[str],
+    on_error: str,
+    *,
+    hold: bool = False,
 ) -> View:
     """Declare what is to replace a view; the next tick fills it, and lets it take over unless it is to be held.
 
     An error, and nothing has changed, if a view that reads it could not go on.
     """
     plan, schema = driving.plan(old.name, sql)
-    spec = specification(old.name, sql, key, plan, schema)
+    spec = specification(old.name, sql, key, plan, schema, on_error)
     _check_order(store, old.name, spec)
     _check_readers(store, driving, old, spec)
     known = store.find(old.name + NEXT)

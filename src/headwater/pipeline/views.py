@@ -9,12 +9,14 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from headwater.errors import DeclarationChanged, HeadwaterError, SchemaError, ViewRefused
+from headwater.read.relation import DEAD_LETTER
 from headwater.schema import Schema, parse
 from headwater.store import NEXT, Declaration, Store
 from headwater.topics.declaration import topic_name
 from headwater.views.describe import describe
 from headwater.views.plan import Plan
 
+SUSPEND = "suspend"
 _HINT = "choose another name, or drop the old one first"
 _REPLACE = "choose another name, or replace it: view(…, replace=True)"
 
@@ -41,7 +43,9 @@ class View:
         )
 
 
-def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace: bool) -> View | None:
+def known_view(
+    store: Store, name: str, sql: str, key: Sequence[str], on_error: str, *, replace: bool
+) -> View | None:
     """The view if it was declared just so before; None if it is to be declared now; else `DeclarationChanged`."""
     stored = store.find(name)
     if stored is None:
@@ -54,6 +58,8 @@ def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace
         changed.append("its SQL")
     if [each.lower() for each in stored.spec["key"]] != [each.lower() for each in key]:
         changed.append(f"its key, which is {', '.join(stored.spec['key']) or 'none'}")
+    if (known := stored.spec.get("on_error", SUSPEND)) != on_error:
+        changed.append(f"its on_error, which is {known},")
     if not changed:
         return View.of(stored)
     if replace:
@@ -62,8 +68,13 @@ def known_view(store: Store, name: str, sql: str, key: Sequence[str], *, replace
     raise DeclarationChanged(msg, where=name, hint=_REPLACE)
 
 
-def checked_view(name: str, sql: str, key: str | Sequence[str] | None) -> tuple[str, str, tuple[str, ...]]:
+def checked_view(
+    name: str, sql: str, key: str | Sequence[str] | None, on_error: str
+) -> tuple[str, str, tuple[str, ...]]:
     """The arguments of a declaration, or an error that says what is wrong with them."""
+    if on_error not in {SUSPEND, DEAD_LETTER}:
+        msg = f"on_error is {on_error!r}"
+        raise HeadwaterError(msg, where=str(name), hint=f"it is one of {SUSPEND}, {DEAD_LETTER}")
     if not isinstance(sql, str) or not sql.strip():
         msg = f"the SQL of a view is a text, not {sql!r}"
         raise HeadwaterError(msg, where=str(name), hint="write a SELECT")
@@ -74,9 +85,12 @@ def checked_view(name: str, sql: str, key: str | Sequence[str] | None) -> tuple[
     return topic_name(name), sql.strip().removesuffix(";").strip(), names
 
 
-def specification(name: str, sql: str, key: Sequence[str], plan: Plan, schema: Schema) -> dict[str, Any]:
+def specification(
+    name: str, sql: str, key: Sequence[str], plan: Plan, schema: Schema, on_error: str = SUSPEND
+) -> dict[str, Any]:
     """What the store keeps of a view."""
     return {
+        "on_error": on_error,
         "sql": sql,
         "key": list(_key_columns(name, key, schema)),
         "schema": schema.ddl,

@@ -13,22 +13,26 @@ from headwater.errors import HeadwaterError
 from headwater.schema import Schema, parse
 from headwater.store import Declaration, Store
 from headwater.topics import Topic
+from headwater.topics.declaration import DEAD_LETTERS
 from headwater.topics.record_view import log_schema
 
 LOG = "__log"
+DEAD_LETTER = "dead_letter"
+_LETTERS = parse("reason STRING, column STRING, raw STRING, origin STRING")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Rows under a name: those of an arrangement (views, tables), or records of a topic (streams, logs).
+    """Rows under a name: those of an arrangement (views and what they set aside, tables), or records of a topic.
 
     `schema` has the declared columns; `columns` are those that readers get. `topic` is None for views. Two are of
     the same declaration exactly if their numbers are equal. A view that replaced another has its name from the
-    tick `since` on; until then it meant `before`.
+    tick `since` on; until then it meant `before`. One that `sets_aside` has `letters` with the rows that it cannot
+    evaluate.
     """
 
     name: str
-    kind: Literal["view", "table", "stream", "log"]
+    kind: Literal["view", "letters", "table", "stream", "log"]
     number: int
     schema: Schema
     columns: pa.Schema
@@ -36,6 +40,7 @@ class Relation:
     topic: Topic | None = None
     since: int = 0
     before: Relation | None = None
+    sets_aside: bool = False
 
     def at(self, tick: int) -> Relation:
         """What the name meant at a tick."""
@@ -50,7 +55,16 @@ class Relation:
     @property
     def arrangement(self) -> str | None:
         """The name of the arrangement that has its rows; None if they are in the log."""
+        if self.kind == "letters":
+            return f"v{self.number}/letters"
         return f"{self.kind[0]}{self.number}" if self.kind in {"view", "table"} else None
+
+    @property
+    def letters(self) -> Relation:
+        """What a view sets aside."""
+        before = self.before.letters if self.before is not None else None
+        name = self.name + DEAD_LETTERS
+        return Relation(name, "letters", self.number, _LETTERS, _LETTERS.arrow, (), None, self.since, before)
 
 
 def view_relation(name: str, number: int, spec: Mapping[str, Any]) -> Relation:
@@ -59,7 +73,8 @@ def view_relation(name: str, number: int, spec: Mapping[str, Any]) -> Relation:
     key = tuple(schema.column(each).name for each in spec["key"])
     earlier = spec.get("before")
     before = view_relation(name, earlier["number"], earlier) if earlier else None
-    return Relation(name, "view", number, schema, schema.arrow, key, None, spec.get("since", 0), before)
+    since, sets_aside = spec.get("since", 0), spec.get("on_error") == DEAD_LETTER
+    return Relation(name, "view", number, schema, schema.arrow, key, None, since, before, sets_aside)
 
 
 class Relations:
@@ -83,8 +98,14 @@ class Relations:
         stored = self._store.find(folded)
         if stored is not None:
             return self._view(stored) if stored.kind == "view" else self._of_topic(folded)
-        base = self._store.find(folded.removesuffix(LOG)) if folded.endswith(LOG) else None
-        return self._log_of(base.name) if base is not None and base.kind != "view" else None
+        for suffix in (LOG, DEAD_LETTERS):
+            base = self._store.find(folded.removesuffix(suffix)) if folded.endswith(suffix) else None
+            if base is not None and suffix == LOG and base.kind != "view":
+                return self._log_of(base.name)
+            if base is not None and suffix == DEAD_LETTERS and base.kind == "view":
+                view = self._view(base)
+                return view.letters if view.sets_aside else None
+        return None
 
     def is_current(self, relation: Relation) -> bool:
         """Whether the name still stands for this very relation."""

@@ -20,7 +20,7 @@ from headwater.tick.large import Large, Stages
 from headwater.tick.output import view_change
 from headwater.tick.pieces import Negated, Piece
 from headwater.tick.relations import arranged, arrangement_of, columns_of, table_change
-from headwater.tick.small import Evaluator, Small
+from headwater.tick.small import Aside, Evaluator, Small
 from headwater.tick.state import TickState
 from headwater.tick.tasks import Places
 from headwater.views.plan import Field, Plan, Source, Union
@@ -125,21 +125,25 @@ class Computation:
         if rows <= self._small_rows:
             self._view_here(relation, plan, inputs, filling=filling)
             return
-        large = self._large(arrangement_of(relation), lambda name: inputs[name].pieces(), filling=filling)
+        pieces, aside = (lambda name: inputs[name].pieces()), self._aside(relation)
+        large = self._large(arrangement_of(relation), pieces, filling=filling, aside=aside)
         large.view(relation, plan.root)
         self._done(relation, self._kept(relation, None), "large", large.rows_read)
 
     def _view_here(self, relation: Relation, plan: Plan, inputs: Mapping[str, Input], *, filling: bool) -> None:
         arrangement = arrangement_of(relation)
         tables = {name: each.table() for name, each in inputs.items()}
-        small = Small(arrangement, self._state, self._engine, tables.__getitem__, filling=filling)
+        aside = self._aside(relation)
+        small = Small(arrangement, self._state, self._engine, tables.__getitem__, filling=filling, aside=aside)
         old = self._state.before(arrangement, arranged(relation))
         change = view_change(relation, small.run(plan.root), old)
         if change.num_rows:
             self._state.add(arrangement, change)
         self._done(relation, self._kept(relation, change), "small", small.rows_read)
 
-    def _large(self, name: str, pieces: Callable[[str], Sequence[Piece]], *, filling: bool) -> Large:
+    def _large(
+        self, name: str, pieces: Callable[[str], Sequence[Piece]], *, filling: bool, aside: Aside | None = None
+    ) -> Large:
         return Large(
             name,
             self._state,
@@ -149,7 +153,24 @@ class Computation:
             pieces,
             filling=filling,
             small_rows=self._small_rows,
+            aside=aside,
         )
+
+    def _aside(self, relation: Relation) -> Aside | None:
+        """Where a view puts rows that cannot be evaluated; None if they are to suspend it."""
+        if not relation.sets_aside:
+            return None
+        letters = relation.letters
+
+        def aside(rows: pa.Table) -> None:
+            origin = pa.array([f"view {relation.name}"] * rows.num_rows, pa.string())
+            change = view_change(
+                letters, rows.add_column(3, "origin", origin), Arrangement("", arranged(letters), ())
+            )
+            self._state.add(arrangement_of(letters), change)
+            self._kept(letters, None)
+
+        return aside
 
     def _done(self, relation: Relation, change: Input, path: str | None, rows_read: int = 0) -> None:
         with self._threads:
@@ -199,6 +220,9 @@ class Computation:
         new = replace(made, name=name, since=tick, before=old)
         if columns_of(old).equals(columns_of(new)):
             self._difference(old, new)
+        if old.sets_aside or new.sets_aside:
+            self._difference(old.letters, new.letters)
+            self._kept(new.letters, None)
         with self._threads:
             self._relations[name] = new
             path = self.paths.pop(candidate, "small")

@@ -20,7 +20,7 @@ from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
-from headwater.tick.small import Evaluator, applied
+from headwater.tick.small import Aside, Evaluator, applied
 from headwater.tick.state import TickState
 from headwater.tick.tasks import (
     Input,
@@ -79,7 +79,9 @@ class Large:
         *,
         filling: bool,
         small_rows: int,
+        aside: Aside | None = None,
     ) -> None:
+        self._aside = aside
         self._name = name
         self._state = state
         self._stages = stages
@@ -192,14 +194,14 @@ class Large:
         try:
             return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
         except HeadwaterError as error:
-            if is_about_data(error):  # then it fails here too, where the row can be told
-                for piece in pieces:
-                    self._here(fragment, piece.load())
-            raise
+            if not is_about_data(error):
+                raise
+            # It fails here too, where the row can be told, or set aside.
+            return spooled([spooling.finished([self._here(fragment, piece.load())]) for piece in pieces])
 
     def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
         """A little in between is not worth a stage."""
-        return table if fragment is None else applied(fragment, table, self._evaluator.evaluate)
+        return table if fragment is None else applied(fragment, table, self._evaluator.evaluate, self._aside)
 
     def _operate(
         self,

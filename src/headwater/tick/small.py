@@ -12,7 +12,7 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
 from headwater.operators.accumulate import accumulate, state_schema
-from headwater.operators.failing import explained, failing, is_about_data, narrowed
+from headwater.operators.failing import explained, failing, is_about_data, narrowed, set_aside
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.operators.recompute import Part, output_schema, recompute
@@ -24,6 +24,8 @@ from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Reco
 
 ROW = "_row"
 WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
+Aside = Callable[[pa.Table], None]
+"""Takes rows that could not be evaluated: `reason`, `column`, `raw` and `_weight`."""
 
 
 class Evaluator(Protocol):
@@ -53,7 +55,9 @@ class Small:
         change: Callable[[str], pa.Table],
         *,
         filling: bool,
+        aside: Aside | None = None,
     ) -> None:
+        self._aside = aside
         self._view = view
         self._state = state
         self._evaluator = evaluator
@@ -68,7 +72,7 @@ class Small:
         if isinstance(node, Constant):
             return self._constant(node)
         if isinstance(node, Fragment):
-            return applied(node, self.run(node.child), self._evaluator.evaluate)
+            return applied(node, self.run(node.child), self._evaluator.evaluate, self._aside)
         if isinstance(node, Union):
             return self._union(node)
         if isinstance(node, Join):
@@ -130,35 +134,41 @@ class Small:
         return result.drop_columns([HASH])
 
 
-def applied(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table]) -> pa.Table:
-    """A fragment over a table with `_weight`: computed columns by `evaluate`, the others passed on."""
+def applied(
+    node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table], aside: Aside | None = None
+) -> pa.Table:
+    """A fragment over a table with `_weight`: computed columns by `evaluate`, the others passed on.
+
+    Rows for which an expression has no value go `aside`, if that is given; else the error names one of them.
+    """
     table = without_nulls(table, node.present)
     schema = node.schema.append(WEIGHT_FIELD)
     if not table.num_rows:
         return schema.empty_table()
-    columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
-    if node.computing is not None:
-        made = _evaluated(node, table, evaluate)
-        taken = made.column(ROW)
-        if not _all_rows(taken, table.num_rows):
-            columns = {name: column.take(taken) for name, column in columns.items()}
-        columns |= {name: made.column(name) for name in made.column_names if name != ROW}
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _evaluated(node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table]) -> pa.Table:
-    """The computed columns and `_row`; an error names the row for which there is no value."""
 
     def computed(rows: pa.Table) -> pa.Table:
         numbers = pa.array(np.arange(rows.num_rows))
         return evaluate(node.computing, rows.select(list(node.inputs)).append_column(ROW, numbers))
 
-    try:
-        return computed(table)
-    except HeadwaterError as error:
-        if not is_about_data(error):
-            raise
-        raise explained(error, narrowed(table, failing(computed)), node.child.output) from error
+    made = None
+    if node.computing is not None:
+        try:
+            made = computed(table)
+        except HeadwaterError as error:
+            if not is_about_data(error):
+                raise
+            if aside is None:
+                raise explained(error, narrowed(table, failing(computed)), node.child.output) from error
+            good, letters = set_aside(table, computed, node.child.output)
+            aside(letters)
+            return applied(node, good, evaluate)
+    columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
+    if made is not None:
+        taken = made.column(ROW)
+        if not _all_rows(taken, table.num_rows):
+            columns = {name: column.take(taken) for name, column in columns.items()}
+        columns |= {name: made.column(name) for name in made.column_names if name != ROW}
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _all_rows(taken: pa.ChunkedArray, count: int) -> bool:

@@ -243,7 +243,7 @@ class Operating:
         relation = self.node
         assert isinstance(relation, Relation)
         held = self._held(0, arranged(relation))
-        if relation.kind == "view":
+        if relation.kind != "table":
             return [view_change(relation, self._change(0, low, high).drop_columns([HASH]), held)], None, 0
         return [changed(relation, self._records(low, high), held)], None, 0
 

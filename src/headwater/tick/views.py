@@ -184,7 +184,7 @@ class Views:
         made = []
         for name in self.switched:
             old, new = self._declared.views[name], self._declared.views[name + NEXT]
-            kept = ("schema", "key", "since", "before")
+            kept = ("schema", "key", "since", "before", "on_error")
             before = {"number": old.number, **{each: old.spec[each] for each in kept if each in old.spec}}
             spec = {each: value for each, value in new.spec.items() if each != "hold"}
             made.append(Declaration(name, "view", new.number, {**spec, "since": tick, "before": before}))
