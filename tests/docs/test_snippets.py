@@ -15,7 +15,7 @@ from headwater.cli.main import COMMANDS
 from .page import blocks, commands
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md", "docs/reading.md", "docs/sql.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md", "docs/reading.md", "docs/sql.md", "docs/views.md"]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md", "docs/reading.md", "d
         "docs/guide.md",
         pytest.param("docs/reading.md", marks=pytest.mark.spark),
         pytest.param("docs/sql.md", marks=pytest.mark.spark),
+        pytest.param("docs/views.md", marks=pytest.mark.spark),
     ],
 )
 def test_every_block_runs_and_prints_what_is_shown(page: str, tmp_path: Path) -> None:
