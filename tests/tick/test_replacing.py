@@ -245,3 +245,47 @@ def test_a_view_that_missed_more_than_is_kept_is_made_anew(tmp_path: Path) -> No
         pipeline.tick()
         assert pipeline.read("above", after=position).num_rows == 1
         assert_same_as_batch(pipeline)
+
+
+def test_a_view_declared_while_another_waits_to_be_replaced_goes_on_through_the_switch(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop") as pipeline:
+        clicks = pipeline.stream("clicks", "id BIGINT, cents BIGINT")
+        pipeline.view("dear", "SELECT id, cents FROM clicks WHERE cents > 10")
+        clicks.append([{"id": n, "cents": n} for n in range(30)])
+        pipeline.tick()
+        pipeline.view("dear", "SELECT id, cents FROM clicks WHERE cents < 20", replace=True)
+        pipeline.view("largest", "SELECT max(cents) AS cents FROM dear")
+        pipeline.tick()
+        assert content(pipeline, "largest") == [(19,)]
+        pipeline.view("dear", "SELECT id, cents FROM clicks WHERE cents < 5", replace=True)
+        pipeline.tick()
+        assert content(pipeline, "largest") == [(4,)]
+        pipeline.view("dear", "SELECT id, cents FROM clicks WHERE cents < 7", replace=True)
+    with hw.Pipeline("shop", tmp_path / "shop") as pipeline:  # planned on what was assumed when it was declared
+        pipeline.tick()
+        assert_same_as_batch(pipeline)
+        pipeline.drop("largest")
+        pipeline.view("dear", "SELECT id FROM clicks WHERE cents < 7", replace=True)
+        with pytest.raises(hw.HeadwaterError, match="about to be replaced by a query with other columns"):
+            pipeline.view("largest", "SELECT max(cents) AS cents FROM dear")
+        pipeline.tick()
+        pipeline.view("largest", "SELECT max(id) AS id FROM dear")
+        pipeline.tick()
+        assert_same_as_batch(pipeline)
+
+
+def test_a_view_can_be_replaced_again_and_again_and_nothing_piles_up(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop", retain_ticks=2, retain_for="0 seconds") as pipeline:
+        sales = pipeline.table("sales", "id BIGINT, country STRING, cents BIGINT", key="id")
+        pipeline.view("counted", "SELECT 0 AS version, count(*) AS n FROM sales")
+        for number in range(1, 41):
+            sales.upsert(rows(number))
+            pipeline.view("counted", f"SELECT {number} AS version, count(*) AS n FROM sales", replace=True)
+            pipeline.tick()
+        assert content(pipeline, "counted") == [(40, 48)]
+        arrangements = {name for name in pipeline._store.arrangements(40) if not name.startswith("t")}
+        assert len(arrangements) < 60
+        chain, view = 0, pipeline._relations.get("counted")
+        while view.before is not None:
+            chain, view = chain + 1, view.before
+        assert chain < 25

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
 from headwater.files import Files
 from headwater.pipeline.views import in_order
 from headwater.read.relation import LOG
-from headwater.schema import Column, Schema
+from headwater.schema import Column, Schema, parse
 from headwater.schema.plain import plain
 from headwater.spark.build import Relation as Known
 from headwater.spark.engine import Engine
@@ -33,6 +33,7 @@ class Driving:
     def __init__(self, pipeline: Pipeline, engine: Engine | None = None, files: Files | None = None) -> None:
         self._pipeline = pipeline
         self._changing: Mapping[str, Schema] = {}
+        self._steady: frozenset[str] = frozenset()
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -45,6 +46,7 @@ class Driving:
             pipeline.clock,
             self.engine,
             self._declared,
+            self.replan,
             Retention(pipeline.retain_ticks, duration_seconds(pipeline.retain_for)),
             max_rows=pipeline.max_rows,
             files=files,
@@ -63,6 +65,22 @@ class Driving:
         self.engine.check(name, plan)
         return plan, schema
 
+    def replan(self, view: Declaration) -> Plan:
+        """The plan of a declared view, on what was assumed when it was declared: its state is of that plan."""
+        inputs = {name: self._pipeline._store.find(name) for name in view.spec["inputs"]}
+        views = {name: parse(each.spec["schema"]) for name, each in inputs.items() if each and each.kind == "view"}
+        self._changing = {name: schema for name, schema in views.items() if name not in view.spec["steady"]}
+        self._steady = frozenset(view.spec["steady"])
+        try:
+            return self.engine.plan(view.name.removesuffix(NEXT), view.spec["sql"])[0]
+        finally:
+            self._changing, self._steady = {}, frozenset()
+
+    def steady(self, names: Iterable[str]) -> list[str]:
+        """Those of some relations that are views of which rows never disappear."""
+        found = [self._pipeline._relations.find(name) for name in names]
+        return [each.name for each in found if each and each.kind == "view" and self._appends_only(each.name)]
+
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""
         self.engine.forget(name)
@@ -79,7 +97,8 @@ class Driving:
         if relation is None or relation.kind == "letters":
             return None
         if relation.kind == "view":
-            return Known(relation.name, relation.schema, self._appends_only(relation.name))
+            appends_only = relation.name in self._steady or self._appends_only(relation.name)
+            return Known(relation.name, relation.schema, appends_only)
         schema = plain(relation.schema)
         if relation.kind == "log":
             columns = [Column(column.name, column.type) for column in schema]
@@ -87,11 +106,13 @@ class Driving:
         return Known(relation.name, schema, relation.kind in {"stream", "log"})
 
     def _appends_only(self, name: str) -> bool:
-        """Whether rows never disappear: not of the view, nor of those it reads, which may have been replaced."""
-        stored = self._pipeline._store.find(name)
+        """Whether rows never disappear: of no view that was or will be replaced, and of none that reads one."""
+        store = self._pipeline._store
+        stored = store.find(name)
         if stored is None or stored.kind != "view":
             return True
-        return bool(stored.spec["appends_only"]) and all(map(self._appends_only, stored.spec["inputs"]))
+        steady = bool(stored.spec["appends_only"]) and store.find(name + NEXT) is None
+        return steady and all(map(self._appends_only, stored.spec["inputs"]))
 
     def _declared(self) -> Declared:
         """What the store has declared; made anew only if that has changed, since every tick asks."""
@@ -111,12 +132,22 @@ class Driving:
                 relations[log.name] = log
         views = {name: declarations[name] for name in in_order(declarations) if name in relations}
         candidates = {name.removesuffix(NEXT): view for name, view in views.items() if name.endswith(NEXT)}
-        switching = frozenset(n for n, view in candidates.items() if n in views and not view.spec.get("hold"))
+        switching = frozenset(
+            name
+            for name, view in candidates.items()
+            if name in views and not view.spec.get("hold") and _may_switch(views, name, view)
+        )
         return Declared(relations, views, switching)
 
     def close(self) -> None:
         """Stop the driver, and Spark if it was started here."""
         self.driver.close()
+
+
+def _may_switch(views: Mapping[str, Declaration], name: str, view: Declaration) -> bool:
+    """Whether all that read a view can read what is to replace it."""
+    same = views[name].spec["schema"] == view.spec["schema"]
+    return same or not any(name in each.spec["inputs"] for each in views.values())
 
 
 def duration_seconds(text: str) -> float:

@@ -20,7 +20,7 @@ from headwater.log import EmbeddedLog, TopicLog
 from headwater.pipeline.arguments import checked_name, checked_path, checked_timezone, make_folder
 from headwater.pipeline.explain import explain
 from headwater.pipeline.functions import checked_udf
-from headwater.pipeline.replacing import abandon
+from headwater.pipeline.replacing import abandon, check_inputs
 from headwater.pipeline.replacing import replace as replace_view
 from headwater.pipeline.views import View, checked_view, dependents, known_view, specification
 from headwater.position import Position
@@ -205,7 +205,9 @@ class Pipeline:
             if old is not None:
                 return replace_view(self._store, driving, old, sql, columns, on_error)
             plan, schema = driving.plan(name, sql)
-            spec = specification(name, sql, columns, plan, schema, on_error)
+            check_inputs(self._store, name, plan)
+            steady = driving.steady(plan.relations)
+            spec = specification(name, sql, columns, plan, schema, on_error, steady)
             return View.of(self._store.declare(name, "view", spec))
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:

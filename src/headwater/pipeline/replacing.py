@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, ViewRefused
 from headwater.pipeline.views import View, dependents, in_order, specification
 from headwater.schema import parse
 from headwater.store import NEXT, Declaration, Store
+from headwater.views.plan import Plan
 
 if TYPE_CHECKING:
     from headwater.pipeline.driving import Driving
@@ -29,7 +30,8 @@ def replace(
     An error, and nothing has changed, if a view that reads it could not go on.
     """
     plan, schema = driving.plan(old.name, sql)
-    spec = specification(old.name, sql, key, plan, schema, on_error)
+    check_inputs(store, old.name, plan)
+    spec = specification(old.name, sql, key, plan, schema, on_error, driving.steady(plan.relations))
     _check_order(store, old.name, spec)
     _check_readers(store, driving, old, spec)
     known = store.find(old.name + NEXT)
@@ -64,6 +66,15 @@ def abandon(store: Store, name: str) -> None:
     store.drop_arrangements(f"v{found.number}")
 
 
+def check_inputs(store: Store, name: str, plan: Plan) -> None:
+    """A view cannot read another whose columns are about to change."""
+    for each in plan.relations:
+        now, then = store.find(each), store.find(each + NEXT)
+        if now is not None and then is not None and now.spec["schema"] != then.spec["schema"]:
+            msg = f"it reads {each}, which is about to be replaced by a query with other columns"
+            raise HeadwaterError(msg, where=name, hint="declare it after the tick that switches", retry=True)
+
+
 def _check_order(store: Store, name: str, spec: dict[str, Any]) -> None:
     """A view cannot read itself, nor what reads it."""
     readers = {name, *_readers(store, name)}
@@ -76,7 +87,7 @@ def _check_order(store: Store, name: str, spec: dict[str, Any]) -> None:
 def _check_readers(store: Store, driving: Driving, old: Declaration, spec: dict[str, Any]) -> None:
     readers = _readers(store, old.name)
     direct = [each.removesuffix(NEXT) for each in dependents(store, old.name)]
-    if direct and parse(old.spec["schema"]).arrow != parse(spec["schema"]).arrow:
+    if direct and old.spec["schema"] != spec["schema"]:
         msg = f"{direct[0]} reads it, and its columns would change from {old.spec['schema']} to {spec['schema']}"
         raise HeadwaterError(msg, where=old.name, hint=f"keep the columns, or drop {direct[0]} first")
     if not old.spec["appends_only"]:
@@ -101,12 +112,3 @@ def _readers(store: Store, name: str) -> list[str]:
         if found & set(declarations[each].spec["inputs"]):
             found.add(each)
     return [each for each in in_order(declarations) if each in found and each != name]
-
-
-def versions(store: Store) -> Iterator[tuple[Declaration, Declaration]]:
-    """The views that are to be replaced, and by what."""
-    declarations = store.declarations()
-    for name, each in declarations.items():
-        old = declarations.get(name.removesuffix(NEXT))
-        if name.endswith(NEXT) and old is not None:
-            yield old, each

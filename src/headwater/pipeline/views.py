@@ -86,11 +86,18 @@ def checked_view(
 
 
 def specification(
-    name: str, sql: str, key: Sequence[str], plan: Plan, schema: Schema, on_error: str = SUSPEND
+    name: str,
+    sql: str,
+    key: Sequence[str],
+    plan: Plan,
+    schema: Schema,
+    on_error: str = SUSPEND,
+    steady: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What the store keeps of a view."""
+    """What the store keeps of a view; its plan counts on that rows of those in `steady` never disappear."""
     return {
         "on_error": on_error,
+        "steady": list(steady),
         "sql": sql,
         "key": list(_key_columns(name, key, schema)),
         "schema": schema.ddl,

@@ -57,6 +57,7 @@ class Driver:
         clock: Clock,
         engine: Engine,
         declared: Callable[[], Declared],
+        plan: Callable[[Declaration], Plan],
         retention: Retention,
         *,
         max_rows: int,
@@ -71,6 +72,7 @@ class Driver:
         self._clock = clock
         self.engine = engine
         self._declared = declared
+        self._planned = plan
         self._retention = retention
         self._max_rows = max_rows
         self._files = files or Files()
@@ -113,7 +115,7 @@ class Driver:
         after = _known_cut(last, topics)
         cut = self._log.cut(list(topics), after=after, target=self._max_rows)
         rebuilding = before is None
-        views = Views(declared, last, before, self._attempts, oldest=oldest)
+        views = Views(declared, last, before, self._attempts, oldest=oldest, dropped=self._dropped)
         if not cut.rows and not views.waiting and not rebuilding:
             self._check_current(epoch)
             return None
@@ -249,7 +251,7 @@ class Driver:
 
     def _plan(self, view: Declaration) -> Plan:
         if view.number not in self._plans:
-            self._plans[view.number] = self.engine.plan(view.name.removesuffix(NEXT), view.spec["sql"])[0]
+            self._plans[view.number] = self._planned(view)
         return self._plans[view.number]
 
     def _written(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,7 +71,8 @@ class Attempts:
 class Views:
     """What one tick does with the views.
 
-    `oldest` is the oldest tick that is kept, and with it all that later ones changed. `waiting` are the views that
+    `oldest` is the oldest tick that is kept, and with it all that later ones changed; `dropped` are arrangements of
+    views that no such tick had. `waiting` are the views that
     have work although nothing came; `news` says whether those that stand still are others than before.
     """
 
@@ -83,8 +84,10 @@ class Views:
         attempts: Attempts,
         *,
         oldest: int,
+        dropped: Collection[str] = (),
     ) -> None:
         self._oldest = oldest
+        self._dropped = dropped
         self._declared = declared
         self._last = last
         self._filled = before or {}
@@ -186,6 +189,8 @@ class Views:
             old, new = self._declared.views[name], self._declared.views[name + NEXT]
             kept = ("schema", "key", "since", "before", "on_error")
             before = {"number": old.number, **{each: old.spec[each] for each in kept if each in old.spec}}
+            if f"v{before.get('before', {}).get('number')}" in self._dropped:
+                del before["before"]
             spec = {each: value for each, value in new.spec.items() if each != "hold"}
             made.append(Declaration(name, "view", new.number, {**spec, "since": tick, "before": before}))
         return made

@@ -1,0 +1,194 @@
+"""What a change costs: `python -m bench.change` (`make bench-change`).
+
+Queries of TPC-H as views at several scale factors, and the same small change at each: so many new orders with their
+lineitems, and as many old ones deleted. Printed is the median time of a tick at each scale, their ratio, and, with
+`--recompute`, how long Spark needs to compute the query anew from Parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tests.tpch.source import TABLES
+
+import headwater as hw
+from bench import tpch
+from bench.workspace import BENCH
+
+QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
+_CHUNK = 1_000_000
+_WARM = 3
+
+
+@dataclass
+class Measured:
+    """One query at one scale: seconds of each tick, state rows that the last read, seconds of a recomputation."""
+
+    scale: float
+    query: str
+    fill: float = 0.0
+    ticks: list[float] = field(default_factory=list)
+    rows_read: int = 0
+    recompute: float | None = None
+
+    @property
+    def tick(self) -> float:
+        """The median of the warm ticks."""
+        return statistics.median(self.ticks)
+
+
+def schema_of(table: str) -> str:
+    """The declared columns that the benchmark uses."""
+    declared = dict(each.strip().split(" ", 1) for each in _columns(TABLES[table].schema))
+    return ", ".join(f"{name} {declared[name]}" for name in tpch.COLUMNS[table])
+
+
+def _columns(schema: str) -> list[str]:
+    parts: list[str] = []
+    for piece in schema.split(","):
+        if parts and parts[-1].count("(") > parts[-1].count(")"):
+            parts[-1] += "," + piece
+        else:
+            parts.append(piece)
+    return parts
+
+
+class Warehouse:
+    """The tables that a query reads, loaded into a pipeline, and the query as a view over them."""
+
+    def __init__(self, data: Path, folder: Path, scale: float, query: str, sql: str) -> None:
+        self.measured = Measured(scale, query)
+        self._data = data
+        self.pipeline = hw.Pipeline("warehouse", folder)
+        used = [table for table in TABLES if table in sql.lower().replace("(", " ").replace(",", " ").split()]
+        self.tables = {
+            table: self.pipeline.table(table, schema_of(table), key=list(TABLES[table].key), durability="none")
+            for table in used
+        }
+        self.pipeline.view(query, sql)
+        started = time.perf_counter()
+        for table in used:
+            for file in sorted(data.glob(f"{table}-*.parquet"), key=lambda path: int(path.stem.split("-")[1])):
+                for batch in pq.ParquetFile(file).iter_batches(_CHUNK):
+                    self.tables[table].upsert(pa.Table.from_batches([batch]))
+        loaded = time.perf_counter() - started
+        while (tick := self.pipeline.tick()) is not None:
+            said = f"tick {tick.number}, {tick.rows_in:,} rows in {tick.seconds:.1f} s"
+            print(f"  {query} at {scale:g}: loaded in {loaded:.0f} s; {said}", flush=True)
+        self.measured.fill = time.perf_counter() - started - loaded
+        self._random = np.random.default_rng(20261120)
+        self._keys = pq.read_table(data / "orders-0.parquet", columns=["o_orderkey"])["o_orderkey"].to_numpy()
+        self._next = 10**12
+
+    def change(self, orders: int) -> None:
+        """Insert so many orders, copies of others under new keys, delete as many, and tick."""
+        chosen = self._random.choice(len(self._keys), 2 * orders, replace=False)
+        copied, deleted = self._keys[chosen[:orders]], self._keys[chosen[orders:]]
+        self._keys = np.delete(self._keys, chosen[orders:])
+        renamed = pa.table({"old": pa.array(copied), "new": pa.array(np.arange(self._next, self._next + orders))})
+        self._next += orders
+        with self.pipeline.transaction() as transaction:
+            for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+                if table in self.tables:
+                    transaction.upsert(table, self._copies(table, key, renamed))
+                    transaction.delete(table, self._old(table, key, deleted))
+        tick = self.pipeline.tick()
+        assert tick is not None
+        self.measured.ticks.append(tick.seconds)
+        self.measured.rows_read = tick.rows_read
+
+    def _of(self, table: str, key: str, keys: Any) -> pa.Table:
+        rows = pq.read_table(self._data / f"{table}-0.parquet")
+        return rows.filter(pc.is_in(rows[key], value_set=pa.array(keys)))
+
+    def _copies(self, table: str, key: str, renamed: pa.Table) -> pa.Table:
+        rows = self._of(table, key, renamed["old"].to_numpy())
+        places = pc.index_in(rows[key], value_set=renamed["old"].combine_chunks())
+        return rows.set_column(rows.schema.get_field_index(key), key, renamed["new"].take(places))
+
+    def _old(self, table: str, key: str, keys: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._of(table, key, keys).select(list(TABLES[table].key)).to_pylist()
+        return found
+
+    def close(self) -> None:
+        """Stop it."""
+        self.pipeline.close()
+
+
+def recomputed(data: Path, sql: str, runs: int = 2) -> float:
+    """Seconds that Spark needs for the query over the Parquet files; the best of some runs."""
+    from headwater.spark.session import start  # noqa: PLC0415  brings Spark with it
+
+    spark = start("recompute")
+    for table in tpch.COLUMNS:
+        spark.read.parquet(*map(str, data.glob(f"{table}-*.parquet"))).createOrReplaceTempView(table)
+    took = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        spark.sql(sql).toArrow()
+        took.append(time.perf_counter() - started)
+    spark.stop()
+    return min(took)
+
+
+def run(scales: list[float], queries: list[str], orders: int, ticks: int, *, recompute: bool) -> list[Measured]:
+    """Every query at every scale, one after the other."""
+    found = []
+    for scale in scales:
+        data = BENCH / ".cache" / f"tpch-{scale:g}"
+        texts = tpch.made(data, scale)
+        for query in queries:
+            folder = Path(tempfile.mkdtemp(prefix="bench-change-", dir=BENCH / ".cache"))
+            try:
+                warehouse = Warehouse(data, folder, scale, query, texts[query])
+                for _ in range(ticks + _WARM):
+                    warehouse.change(orders)
+                warehouse.close()
+                del warehouse.measured.ticks[:_WARM]
+                if recompute:
+                    warehouse.measured.recompute = recomputed(data, texts[query])
+                found.append(warehouse.measured)
+                print(_line(warehouse.measured), flush=True)
+            finally:
+                shutil.rmtree(folder)
+    return found
+
+
+def _line(one: Measured) -> str:
+    again = f", anew {one.recompute:.2f} s = {one.recompute / one.tick:.0f}x" if one.recompute is not None else ""
+    spread = f"{min(one.ticks):.3f} to {max(one.ticks):.3f}"
+    return (
+        f"{one.query} at {one.scale:g}: filled in {one.fill:.0f} s, tick {one.tick:.3f} s ({spread}), "
+        f"{one.rows_read:,} state rows read{again}"
+    )
+
+
+def main() -> None:
+    """Run it and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scales", type=float, nargs="+", default=[1, 10])
+    parser.add_argument("--queries", nargs="+", default=QUERIES)
+    parser.add_argument("--orders", type=int, default=1500)
+    parser.add_argument("--ticks", type=int, default=7)
+    parser.add_argument("--recompute", action="store_true")
+    given = parser.parse_args()
+    found = run(given.scales, given.queries, given.orders, given.ticks, recompute=given.recompute)
+    print("\nquery  " + "  ".join(f"tick at {scale:g}" for scale in given.scales) + "  ratio")
+    for query in given.queries:
+        ticks = [one.tick for one in found if one.query == query]
+        print(f"{query:5}  " + "  ".join(f"{tick:8.3f} s" for tick in ticks) + f"  {ticks[-1] / ticks[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
