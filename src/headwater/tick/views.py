@@ -188,12 +188,17 @@ class Views:
         for name in self.switched:
             old, new = self._declared.views[name], self._declared.views[name + NEXT]
             kept = ("schema", "key", "since", "before", "on_error")
-            before = {"number": old.number, **{each: old.spec[each] for each in kept if each in old.spec}}
-            if f"v{before.get('before', {}).get('number')}" in self._dropped:
-                del before["before"]
+            before = self._still_needed({"number": old.number, **{n: old.spec[n] for n in kept if n in old.spec}})
             spec = {each: value for each, value in new.spec.items() if each != "hold"}
             made.append(Declaration(name, "view", new.number, {**spec, "since": tick, "before": before}))
         return made
+
+    def _still_needed(self, view: Mapping[str, Any]) -> dict[str, Any]:
+        """A view that was replaced, and of those before it the ones that have not been dropped."""
+        before = view.get("before")
+        if before is None or f"v{before['number']}" in self._dropped:
+            return {each: value for each, value in view.items() if each != "before"}
+        return {**view, "before": self._still_needed(before)}
 
 
 _NOTHING = Suspended(0, 0)
