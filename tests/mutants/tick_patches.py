@@ -27,8 +27,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "versions that a reader pins are kept",
         "tick/sweep.py",
-        " | (pins.held() & {number for number, _ in known})",
-        "",
+        "({*pins.held(), *also} & ",
+        "({*also} & ",
         f"{_PINS} killed_readers",
     ),
     patch(
@@ -104,15 +104,15 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "the changes of a tick are what it changed",
         "tick/state.py",
-        "tick, self._added[name]) for name in changes",
-        "tick, self._runs[name]) for name in changes",
+        "(runs := self.change(name))",
+        "(runs := self._runs[name])",
         _TICKS,
     ),
     patch(
         "a rebuild forgets what was before it at the same instant",
         "tick/driver.py",
-        "alone=rebuilding)",
-        "alone=False)",
+        "alone=rebuilding, renamed",
+        "alone=False, renamed",
         f"{_DERIVED} interrupted",
     ),
     patch(
@@ -132,14 +132,14 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a driver that was replaced is told so, whatever it misses",
         "tick/driver.py",
-        "                    self._check_current(epoch, error)\n",
-        "                    pass\n",
+        "                self._check_current(epoch, error)\n",
+        "                pass\n",
         f"{_STOPPED} misses_a_file",
     ),
     patch(
         "a driver that was replaced is told so, though it has nothing to do",
         "tick/driver.py",
-        "                self._check_current(epoch)\n",
+        "            self._check_current(epoch)\n",
         "",
         f"{_STOPPED} nothing_to_do",
     ),

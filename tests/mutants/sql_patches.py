@@ -1,0 +1,96 @@
+"""Kept patches that each break one promise of maintained SQL; see `patches.py`. Their tests start Spark."""
+
+from __future__ import annotations
+
+from tests.mutants.patches import Patch, patch
+
+_RECOMPUTE = "tests/equivalence/test_recompute.py -k "
+_SUSPEND = "tests/tick/test_suspension.py -k "
+_REPLACE = "tests/tick/test_replacing.py -k "
+
+SQL_PATCHES: tuple[Patch, ...] = (
+    patch(
+        "what a recompute takes back is what it gave",
+        "operators/recompute.py",
+        "consolidate(pa.concat_tables([negated(emitted), new]))",
+        "consolidate(new)",
+        f"{_RECOMPUTE} unmatched_rows",
+    ),
+    patch(
+        "a recompute sees a row as often as it is there",
+        "operators/recompute.py",
+        "        order = np.repeat(order, weights[order])\n",
+        "        pass\n",
+        f"{_RECOMPUTE} weights_above_one",
+    ),
+    patch(
+        "a recompute sees the rows that were there before",
+        "operators/recompute.py",
+        "    held = part.old.probe(touched)\n",
+        "    held = part.old.probe(touched[:0])\n",
+        f"{_RECOMPUTE} greatest_leaves",
+    ),
+    patch(
+        "first rows that leave make room for others",
+        "operators/recompute.py",
+        "    stale = _shared(shown, leaving)\n",
+        "    stale = _shared(shown, leaving)[:0]\n",
+        f"{_RECOMPUTE} first_rows_while",
+    ),
+    patch(
+        "rows that compare equal come in an order of their own",
+        "operators/recompute.py",
+        "    found: Codes = pc.sort_indices(table, sort_keys=keys).to_numpy()\n",
+        "    found: Codes = np.arange(rows)\n",
+        f"{_RECOMPUTE} order_of_arrival",
+    ),
+    patch(
+        "a view that fails leaves nothing behind",
+        "tick/views.py",
+        "            computation.discard(name)\n",
+        "",
+        f"{_SUSPEND} only_views",
+    ),
+    patch(
+        "a view that comes back takes in all that it missed",
+        "tick/views.py",
+        "since=_since(known))",
+        "since=None)",
+        f"{_SUSPEND} only_views",
+    ),
+    patch(
+        "views above one that stands still stand still too",
+        "tick/views.py",
+        "        if inputs := [each for each in stopped if each != name + NEXT]:\n",
+        "        if inputs := [each for each in stopped if each == name]:\n",
+        f"{_SUSPEND} only_views",
+    ),
+    patch(
+        "what is no longer kept is not taken for all that was missed",
+        "tick/views.py",
+        "        if known is not None and 0 < known.since < self._oldest:\n",
+        "        if known is not None and 0 < known.since < 0:\n",
+        f"{_REPLACE} made_anew",
+    ),
+    patch(
+        "whoever reads a view that is replaced gets the difference",
+        "tick/computation.py",
+        "            self._difference(old, new)\n",
+        "            pass\n",
+        f"{_REPLACE} switches",
+    ),
+    patch(
+        "an old version is what the name meant then",
+        "read/relation.py",
+        "        return self.before.at(tick) if self.before is not None and tick < self.since else self\n",
+        "        return self\n",
+        f"{_REPLACE} switches",
+    ),
+    patch(
+        "plans that count on rows staying are found",
+        "pipeline/replacing.py",
+        '        if specification(name, view.spec["sql"]',
+        '        if not name and specification(name, view.spec["sql"]',
+        f"{_REPLACE} count_on_rows",
+    ),
+)
