@@ -327,3 +327,14 @@ def test_what_cannot_be_built_again_in_another_time_zone_stays_as_it_was(
     with reopen(str(tmp_path)) as pipeline:
         assert pipeline.timezone == "UTC"
         assert pipeline.tick() is None
+
+
+def test_what_a_view_names_but_does_not_need_cannot_be_dropped(tmp_path: Path) -> None:
+    pipeline, orders, _ = shop(tmp_path)
+    with pipeline:
+        pipeline.view("none", "SELECT id FROM orders WHERE 1 = 0 AND id IN (SELECT id FROM Customers)")
+        orders.upsert([{"id": 1, "customer": 7, "cents": 5}])
+        pipeline.tick()
+        with pytest.raises(hw.HeadwaterError, match="customers is read by none"):
+            pipeline.drop("customers")
+        assert_same_as_batch(pipeline, ["none"])

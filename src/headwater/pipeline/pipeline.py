@@ -206,7 +206,7 @@ class Pipeline:
                 return replace_view(self._store, driving, old, sql, columns, on_error)
             plan, schema = driving.plan(name, sql)
             check_inputs(self._store, name, plan)
-            steady = driving.steady(plan.relations)
+            steady = driving.steady(plan.inputs)
             spec = specification(name, sql, columns, plan, schema, on_error, steady)
             return View.of(self._store.declare(name, "view", spec))
 

@@ -31,7 +31,7 @@ def replace(
     """
     plan, schema = driving.plan(old.name, sql)
     check_inputs(store, old.name, plan)
-    spec = specification(old.name, sql, key, plan, schema, on_error, driving.steady(plan.relations))
+    spec = specification(old.name, sql, key, plan, schema, on_error, driving.steady(plan.inputs))
     _check_order(store, old.name, spec)
     _check_readers(store, driving, old, spec)
     known = store.find(old.name + NEXT)
@@ -68,7 +68,7 @@ def abandon(store: Store, name: str) -> None:
 
 def check_inputs(store: Store, name: str, plan: Plan) -> None:
     """A view cannot read another whose columns are about to change."""
-    for each in plan.relations:
+    for each in plan.inputs:
         now, then = store.find(each), store.find(each + NEXT)
         if now is not None and then is not None and now.spec["schema"] != then.spec["schema"]:
             msg = f"it reads {each}, which is about to be replaced by a query with other columns"

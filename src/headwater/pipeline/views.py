@@ -101,7 +101,7 @@ def specification(
         "sql": sql,
         "key": list(_key_columns(name, key, schema)),
         "schema": schema.ddl,
-        "inputs": list(plan.relations),
+        "inputs": list(plan.inputs),
         "appends_only": plan.appends_only,
         "plan": [_without_numbers(line) for line in describe(plan)],
     }

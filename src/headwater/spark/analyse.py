@@ -70,7 +70,8 @@ class Analyser:
         outputs = [label(attribute) for attribute in self.catalyst.items(optimised.output())]
         shown = {each.name: each for each in root.output}
         root = _select(root, [shown[each] for each in outputs])
-        return Plan(root, schema.names, not builder.retracts(root)), schema
+        mentions = [name for name in self.catalyst.views(analysed) if name in self._registered]
+        return Plan(root, schema.names, not builder.retracts(root), tuple(mentions)), schema
 
     def _analysed(self, name: str, sql: str) -> Java:
         while True:

@@ -17,6 +17,7 @@ Java = Any
 
 _NUMBER = re.compile(r"#(\d+)")
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
+_VIEW = re.compile(r"^[ :+-]*View \(`(\w+)`", re.MULTILINE)
 
 
 class Catalyst:
@@ -96,6 +97,10 @@ class Catalyst:
     def kinds(self, plan: Java) -> set[str]:
         """The names of all classes of operators and expressions in a plan."""
         return set(_CLASS.findall(plan.toJSON()))
+
+    def views(self, analysed: Java) -> list[str]:
+        """The names of all temporary views that a resolved plan reads, also in subqueries."""
+        return _VIEW.findall(analysed.treeString())
 
     def parse(self, sql: str) -> Java:
         """The text as an unresolved plan."""

@@ -184,11 +184,15 @@ class Recompute(Node):
 
 @dataclass(frozen=True)
 class Plan:
-    """A view's plan: the tree, whose output columns are called `names`; whether rows never disappear."""
+    """A view's plan: the tree, whose output columns are called `names`; whether rows never disappear.
+
+    `mentions` are the relations that the query names, also those that it turns out not to need.
+    """
 
     root: Node
     names: tuple[str, ...]
     appends_only: bool
+    mentions: tuple[str, ...] = ()
 
     def walk(self) -> Iterator[Node]:
         """Every operator, inputs first."""
@@ -198,6 +202,11 @@ class Plan:
     def relations(self) -> tuple[str, ...]:
         """The names of the relations it reads, each once."""
         return tuple(dict.fromkeys(node.relation for node in self.walk() if isinstance(node, Source)))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the relations without which the query means nothing."""
+        return tuple(dict.fromkeys((*self.relations, *self.mentions)))
 
 
 def walk(node: Node) -> Iterator[Node]:
