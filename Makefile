@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick clean
+.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change clean
 
 setup: .venv/.installed
 
@@ -56,7 +56,7 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
 
-bench: bench-log bench-tick
+bench: bench-log bench-tick bench-change
 
 # The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.
 bench-log: .venv/.tested
@@ -65,6 +65,10 @@ bench-log: .venv/.tested
 # Ticks small and large, over small and large tables.
 bench-tick: .venv/.tested
 	@$(BIN)/python -m bench.tick
+
+# The same small change over TPC-H at scale factors 1 and 10; needs about 30 GB of disk.
+bench-change: .venv/.tested
+	@$(BIN)/python -m bench.change --recompute
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results

@@ -200,10 +200,13 @@ class StoreContract:
     def test_an_amended_declaration_keeps_its_number(self, store: Store, open_store: Open) -> None:
         first = store.declare("v", "view", {"hold": True})
         amended = Declaration("v", "view", first.number, {"hold": False})
-        store.amend(amended)
+        assert store.amend(amended)
         assert open_store().find("v") == amended
-        store.forget(first)
-        store.amend(amended)
+        assert not store.forget(Declaration("w", "view", first.number, {}))
+        assert not store.amend(Declaration("w", "view", first.number, {}))
+        assert store.find("v") == amended
+        assert store.forget(first)
+        assert not store.amend(amended)
         assert store.find("v") is None
 
     def test_the_details_below_a_dropped_name_go_and_no_others(self, store: Store) -> None:

@@ -68,9 +68,16 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "what is no longer kept is not taken for all that was missed",
         "tick/views.py",
-        "        if known is not None and 0 < known.since < self._oldest:\n",
-        "        if known is not None and 0 < known.since < 0:\n",
+        "        if known is not None and name in self._stale:\n",
+        "        if known is not None and name in ():\n",
         f"{_REPLACE} made_anew",
+    ),
+    patch(
+        "a letter goes with its row, whatever its function gives now",
+        "tick/small.py",
+        "        table = aside.left(table, node.child.output)\n",
+        "        pass\n",
+        f"{_SUSPEND} function_is_another",
     ),
     patch(
         "whoever reads a view that is replaced gets the difference",

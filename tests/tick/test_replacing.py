@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from headwater.pipeline.replacing import abandon, candidate, replace, switch
 from headwater.testing import assert_same_as_batch
 
 pytestmark = pytest.mark.spark
@@ -289,3 +290,98 @@ def test_a_view_can_be_replaced_again_and_again_and_nothing_piles_up(tmp_path: P
         while view.before is not None:
             chain, view = chain + 1, view.before
         assert chain < 25
+
+
+def test_replacements_that_would_read_each_other_are_refused(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop") as pipeline:
+        pipeline.table("t", "id BIGINT", key="id").upsert([{"id": 1}])
+        for name in "xy":
+            pipeline.view(name, "SELECT id FROM t")
+        pipeline.tick()
+        pipeline.view("x", "SELECT id + 1 AS id FROM y", replace=True)
+        with pytest.raises(hw.ViewRefused, match="it would read x, which reads it"):
+            pipeline.view("y", "SELECT id FROM x", replace=True)
+        pipeline.tick()
+        assert content(pipeline, "x") == [(2,)]
+
+
+def test_what_is_declared_last_holds(shop: tuple[hw.Pipeline, Any]) -> None:
+    pipeline, _ = shop
+    old = content(pipeline, "revenue")
+    assert pipeline.view("revenue", NEW, key="country", replace=True).name == "revenue"
+    assert pipeline.view("revenue", NEW, key="country").sql == NEW  # a new program may drive the switch
+    assert pipeline.view("revenue", OLD, key="country", replace=True).sql == OLD
+    assert pipeline.tick() is None
+    assert content(pipeline, "revenue") == old
+    with pytest.raises(hw.HeadwaterError, match="cannot be found"):
+        pipeline.view("strange", "SELECT * FROM `revenue@next`")
+
+
+def test_whoever_abandons_too_late_takes_nothing_away(shop: tuple[hw.Pipeline, Any]) -> None:
+    pipeline, _ = shop
+    pipeline.view("revenue", NEW, key="country", replace=True)
+    seen = candidate(pipeline._store, "revenue")
+    pipeline.tick()
+    assert not pipeline._store.forget(seen)
+    assert not pipeline._store.amend(seen)
+    with pytest.raises(hw.HeadwaterError, match="nothing is to replace it"):
+        abandon(pipeline._store, "revenue")
+    assert_same_as_batch(pipeline)
+
+
+def test_what_was_dropped_or_abandoned_leaves_nothing_behind(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop", retain_ticks=2, retain_for="0 seconds") as pipeline:
+        sales = pipeline.table("sales", "id BIGINT, country STRING, cents BIGINT", key="id")
+        pipeline.view("revenue", OLD, key="country")
+        sales.upsert(rows(0))
+        pipeline.tick()
+        pipeline.view("revenue", NEW, key="country", replace=True)
+        pipeline.tick()
+        pipeline.drop("revenue")
+        for number in range(20):
+            sales.upsert(rows(number))
+            pipeline.tick()
+        last = pipeline._store.last_tick()
+        assert last is not None
+        assert {name.partition("/")[0][0] for name in pipeline._store.arrangements(last.number)} == {"t"}
+
+
+def test_a_candidate_that_missed_too_much_is_begun_again(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop", retain_ticks=1, retain_for="0 seconds") as pipeline:
+        sales = pipeline.table("sales", "id BIGINT, country STRING, cents BIGINT", key="id")
+        pipeline.view("ratio", "SELECT id, cents AS part FROM sales")
+        sales.upsert([{"id": 1, "country": "NO", "cents": 1}])
+        pipeline.tick()
+        sql = "SELECT id, 100 DIV cents AS part FROM sales"
+        stored = pipeline._store.find("ratio")
+        assert stored is not None
+        replace(pipeline._store, pipeline._spark(), stored, sql, (), "suspend", hold=True)
+        pipeline.tick()
+        sales.upsert([{"id": 2, "country": "NO", "cents": 0}])
+        for number in range(3, 23):
+            sales.upsert([{"id": number, "country": "NO", "cents": number}])
+            pipeline.tick()
+        assert [name for name in pipeline._store.declarations() if "@" in name] == ["ratio@next"]
+        sales.upsert([{"id": 2, "country": "NO", "cents": 2}])
+        pipeline.tick()
+        assert pipeline.read("ratio@next").num_rows == 22
+        switch(pipeline._store, "ratio")
+        pipeline.tick()
+        assert_same_as_batch(pipeline)
+
+
+def test_a_view_catches_up_though_its_input_got_another_key(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path / "shop") as pipeline:
+        sales = pipeline.table("sales", "id BIGINT, country STRING, cents BIGINT", key="id")
+        pipeline.view("plain", "SELECT id, cents FROM sales")
+        pipeline.view("above", "SELECT id, 100 DIV cents AS part FROM plain")
+        sales.upsert(rows(1))
+        pipeline.tick()
+        sales.upsert([{"id": 50, "country": "NO", "cents": 0}])
+        pipeline.tick()
+        pipeline.view("plain", "SELECT id, cents FROM sales WHERE cents > 0", key="id", replace=True)
+        for number in range(51, 54):
+            sales.upsert([{"id": number, "country": "NO", "cents": number}])
+            pipeline.tick()
+        assert_same_as_batch(pipeline)
+        assert pipeline.read("above").num_rows == 12

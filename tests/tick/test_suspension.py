@@ -138,3 +138,56 @@ def test_what_on_error_may_be_is_said(pipeline: hw.Pipeline) -> None:
         pipeline.view("v", "SELECT 1 AS one", on_error="dead_letter")
     with pytest.raises(hw.HeadwaterError, match="there is no view"):
         pipeline.read("v__dead_letters")
+
+
+def test_a_letter_goes_with_its_row_though_the_function_is_another(tmp_path: Path) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.udf("parsed", _fails_for_forty, "INT")
+        pipeline.view("numbers", "SELECT id, parsed(text) AS number FROM words", key="id", on_error="dead_letter")
+        table.upsert([*GOOD, *BAD])
+        pipeline.tick()
+        assert pipeline.read("numbers__dead_letters").num_rows == 1
+        pipeline.udf("parsed", len, "INT")
+        table.delete([4])
+        table.upsert([{"id": 5, "text": "fifty"}])
+        pipeline.tick()
+        assert pipeline.read("numbers__dead_letters").num_rows == 0
+        assert sorted(row["id"] for row in pipeline.read("numbers").to_pylist()) == [1, 2, 3, 5]
+
+
+def test_many_rows_that_fail_suspend_the_view_and_so_do_its_letters(tmp_path: Path) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.view("numbers", OPERATORS["projection"], key="id", on_error="dead_letter")
+        table.upsert(GOOD)
+        pipeline.tick()
+        position = table.upsert([{"id": 100 + n, "text": "x"} for n in range(300)])
+        pipeline.tick()
+        for name in ("numbers", "numbers__dead_letters"):
+            with pytest.raises(hw.ViewSuspended, match="CAST_INVALID_INPUT"):
+                pipeline.read(name, after=position)
+        table.delete([100 + n for n in range(250)])
+        pipeline.tick()
+        assert pipeline.read("numbers__dead_letters").num_rows == 50
+        assert pipeline.read("numbers").num_rows == 3
+
+
+def test_what_is_no_fault_of_a_row_stops_the_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.view("numbers", OPERATORS["projection"], on_error="dead_letter")
+        table.upsert(GOOD)
+        pipeline.tick()
+        table.upsert([{"id": 7, "text": "70"}])
+
+        def broken(*_: object) -> None:
+            raise hw.HeadwaterError("no space left on the device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(pipeline._spark().engine._evaluator, "evaluate", broken)
+            with pytest.raises(hw.HeadwaterError, match="no space left"):
+                pipeline.tick()
+        pipeline.tick()
+        assert_same_as_batch(pipeline)
+        assert pipeline.read("numbers").num_rows == 4

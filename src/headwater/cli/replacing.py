@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headwater.cli.options import add_json, whole
+from headwater.cli.options import whole
 from headwater.cli.tables import cells
 from headwater.cli.text import count
 from headwater.cli.waiting import saying
@@ -38,7 +38,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary, description=summary.capitalize() + ".")
         action.add_argument("view")
         action.add_argument("--pipeline", metavar="PATH", default=argparse.SUPPRESS, help="the pipeline's folder")
-        add_json(action)
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
         action.set_defaults(act=run)
         return action
 
@@ -109,8 +109,8 @@ def _await(pipeline: Pipeline, name: str, number: int, arguments: argparse.Names
             msg = f"it was not built within {arguments.timeout} seconds"
             raise NotReached(msg, where=name, hint=f"it still will be: {driving}")
         if now - told > _TELL:
-            told = now
-            print(f"{name} is being built: {now - started:.0f} s so far …", file=sys.stderr, flush=True)
+            told, driving = now, pipeline._reader._versions.driving()
+            print(f"waiting for {name}, {now - started:.0f} s so far: {driving}", file=sys.stderr, flush=True)
         time.sleep(_POLL)
     state = "held" if hold else "replaced"
     said = f"built; compare it with `headwater views diff {name}`" if hold else "replaced"
@@ -144,11 +144,12 @@ def _diff(arguments: argparse.Namespace) -> int:
         last = pipeline._store.last_tick()
         if last is None or f"v{found.number}" not in pipeline._store.arrangements(last.number):
             raise NotReached("it was not built yet", where=name, hint=pipeline._reader._versions.driving())
-        old, new = (pipeline.read(each, as_of=last.number) for each in (name, found.name))
-        if old.schema != new.schema:
+        stopped = suspended(last.detail).get(name)
+        old = pipeline.read(name, as_of=None if stopped is not None else last.number)
+        new = pipeline.read(found.name, as_of=last.number)
+        if old.schema.names != new.schema.names or old.schema.types != new.schema.types:
             return _tell_columns(arguments, name, old, new)
-        sides = (name, found.name)
-        only = [_only(pipeline, mine, other, last.number) for mine, other in (sides, sides[::-1])]
+        only = [_only(pipeline, mine, other) for mine, other in ((old, new), (new, old))]
     if arguments.json:
         told = {"view": name, "tick": last.number, "gone": _objects(only[0]), "new": _objects(only[1])}
         print(json.dumps(told, indent=2))
@@ -164,8 +165,11 @@ def _diff(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _only(pipeline: Pipeline, mine: str, other: str, tick: int) -> pa.Table:
-    return pipeline.query(f'SELECT * FROM "{mine}" EXCEPT ALL SELECT * FROM "{other}"', as_of=tick)  # noqa: S608
+def _only(pipeline: Pipeline, mine: pa.Table, other: pa.Table) -> pa.Table:
+    """The rows of one table that the other has not, or not so often."""
+    engine, reader = pipeline._reader._engine, pipeline._reader
+    statement = engine.parse("SELECT * FROM mine EXCEPT ALL SELECT * FROM other")
+    return engine.answer(statement, {"mine": mine, "other": other}, reader._relations.unknown)
 
 
 def _objects(rows: pa.Table) -> list[Any]:

@@ -91,7 +91,8 @@ class _Standing:
             if self._told.get(name) != reason:
                 _say(f"view {name} is suspended, the others go on: {reason}")
         for name in self._told.keys() - now.keys():
-            _say(f"view {name} has caught up")
+            if self._store.find(name) is not None:
+                _say(f"view {name} is no longer suspended")
         self._told = now
 
 

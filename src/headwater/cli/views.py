@@ -40,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         stopped = suspended(last.detail) if last else {}
     for view in views:
         found = stopped.get(str(view["name"]))
-        view["suspended"] = None if found is None else {"since": found.since, "reason": found.reason}
+        number = view.pop("number")
+        is_meant = found is not None and found.number == number
+        view["suspended"] = {"since": found.since, "reason": found.reason} if found and is_meant else None
     if arguments.json:
         print(json.dumps(views, indent=2))
     elif not views:
@@ -61,6 +63,7 @@ def _describe(
     record = pipeline._store.tick(tick) if tick is not None else None
     return {
         "name": view.name,
+        "number": view.number,
         "key": view.spec["key"],
         "rows": _rows(pipeline, view.name, kept[name]) if filled else None,
         "tick": tick,

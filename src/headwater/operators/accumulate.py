@@ -16,7 +16,7 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
 from headwater.operators.accumulators import accumulator
-from headwater.operators.failing import explained, failing, narrowed_together
+from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import negated
 from headwater.state.arrangement import Arrangement
@@ -47,7 +47,7 @@ def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.
         return old.schema.empty_table(), _results(node, old.schema.empty_table()), before.num_rows
     try:
         state = _state(node, change, before, old.schema)
-    except HeadwaterError as error:
+    except EvaluationFailed as error:
 
         def computed(parts: Sequence[pa.Table]) -> pa.Table:
             return _state(node, parts[0], before, old.schema)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from headwater.errors import HeadwaterError
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.moments import exact_moment, float_moment, merged_moments, moments_of
 from headwater.operators.rounding import divided
 from headwater.views.plan import Call
@@ -166,7 +166,7 @@ def _fitted(total: pa.Array, wanted: pa.DataType) -> pa.Array:
         return total.cast(wanted)
     except pa.ArrowInvalid as error:
         msg = f"a sum does not fit {wanted}: [ARITHMETIC_OVERFLOW]"
-        raise HeadwaterError(
+        raise EvaluationFailed(
             msg, hint="cast the argument to a wider type, as in sum(CAST(x AS DECIMAL(38, 0)))"
         ) from error
 

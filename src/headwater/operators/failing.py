@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError, Unavailable
+from headwater.errors import HeadwaterError
 from headwater.schema.json import to_json
 from headwater.views.plan import Field
 
 _LONGEST = 1000
+_MOST = 100
 Rows = TypeVar("Rows")
 Fails = Callable[[Sequence[pa.Table]], bool]
 
@@ -31,14 +32,9 @@ class EvaluationFailed(HeadwaterError):
         return f"{told}, for the row {self.row}" if self.row else told
 
 
-def is_about_data(error: BaseException) -> bool:
-    """Whether an error comes from the rows, rather than from a part that is missing."""
-    return isinstance(error, HeadwaterError) and not isinstance(error, Unavailable)
-
-
-def explained(error: HeadwaterError, rows: pa.Table, fields: Sequence[Field]) -> EvaluationFailed:
+def explained(error: EvaluationFailed, rows: pa.Table, fields: Sequence[Field]) -> EvaluationFailed:
     """The error with the first of these rows, its columns under the names that people gave them."""
-    if isinstance(error, EvaluationFailed) and error.row:
+    if error.row:
         return error
     row = as_json(rows.slice(0, 1), fields)[0] if rows.num_rows else ""
     return EvaluationFailed(error.what, row=row[:_LONGEST], where=error.where, hint=error.hint)
@@ -87,33 +83,37 @@ def _fails_between(fails: Fails, before: Sequence[pa.Table], behind: Sequence[pa
 def set_aside(
     rows: pa.Table, evaluate: Callable[[pa.Table], object], fields: Sequence[Field]
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows that can be evaluated; the others as letters with reason, expression, the row, and its weight."""
-    errors: dict[int, HeadwaterError] = {}
+    """The rows that can be evaluated; the others as letters with reason, expression, the row, and its weight.
+
+    It is an error if there are many, since each costs some evaluations, or if one of them leaves without a letter.
+    """
+    errors: dict[int, EvaluationFailed] = {}
     waiting = [(0, rows.num_rows)]
     while waiting:
         start, end = waiting.pop()
         try:
             evaluate(rows.slice(start, end - start))
-        except HeadwaterError as error:
-            if not is_about_data(error):
-                raise
-            if end - start == 1:
-                errors[start] = error
-            else:
+        except EvaluationFailed as error:
+            if end - start > 1:
                 middle = (start + end) // 2
                 waiting += [(start, middle), (middle, end)]
+            elif len(errors) == _MOST or rows.column(WEIGHT)[start].as_py() < 0:
+                raise explained(error, rows.slice(start, 1), fields) from error
+            else:
+                errors[start] = error
     failed = sorted(errors)
     bad = rows.take(pa.array(failed, pa.int64()))
-    letters = {
-        "reason": [errors[place].what for place in failed],
-        "column": [errors[place].where for place in failed],
-        "raw": as_json(bad, fields),
-    }
-    columns = {name: pa.array(values, pa.string()) for name, values in letters.items()} | {
-        WEIGHT: bad.column(WEIGHT)
-    }
+    reasons = [(errors[place].what, errors[place].where) for place in failed]
     good = np.delete(np.arange(rows.num_rows), failed)
-    return rows.take(pa.array(good)), pa.table(columns)
+    return rows.take(pa.array(good)), letters(reasons, as_json(bad, fields), bad.column(WEIGHT))
+
+
+def letters(
+    reasons: Sequence[tuple[str, str]], raw: Sequence[str], weights: pa.ChunkedArray | pa.Array
+) -> pa.Table:
+    """Letters: reason and expression, the rows as JSON, and their weights."""
+    texts = {"reason": [why for why, _ in reasons], "column": [where for _, where in reasons], "raw": raw}
+    return pa.table({**{name: pa.array(values, pa.string()) for name, values in texts.items()}, WEIGHT: weights})
 
 
 def failing(evaluate: Callable[[Rows], object]) -> Callable[[Rows], bool]:
@@ -122,9 +122,7 @@ def failing(evaluate: Callable[[Rows], object]) -> Callable[[Rows], bool]:
     def fails(rows: Rows) -> bool:
         try:
             evaluate(rows)
-        except HeadwaterError as error:
-            if not is_about_data(error):
-                raise
+        except EvaluationFailed:
             return True
         return False
 

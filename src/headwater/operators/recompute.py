@@ -16,7 +16,7 @@ import pyarrow.types as arrow_types
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
-from headwater.operators.failing import explained, failing, is_about_data, narrowed_together
+from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import appended, negated
 from headwater.state.arrangement import Arrangement
@@ -64,9 +64,7 @@ def _evaluated(node: Recompute, found: Sequence[pa.Table], evaluate: Evaluate) -
 
     try:
         return computed(found)
-    except HeadwaterError as error:
-        if not is_about_data(error):
-            raise
+    except EvaluationFailed as error:
         given = narrowed_together(found, failing(computed))
         place = next((place for place, rows in enumerate(given) if rows.num_rows), 0)
         raise explained(error, given[place], node.inputs[place].output) from error

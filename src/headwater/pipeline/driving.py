@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class Driving:
         self._pipeline = pipeline
         self._changing: Mapping[str, Schema] = {}
         self._steady: frozenset[str] = frozenset()
+        self._assuming = threading.Lock()
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -57,11 +59,12 @@ class Driving:
 
         Of views in `changing` it is assumed that rows can disappear.
         """
-        self._changing = changing or {}
-        try:
-            plan, schema = self.engine.plan(name, sql)
-        finally:
-            self._changing = {}
+        with self._assuming:
+            self._changing = changing or {}
+            try:
+                plan, schema = self.engine.plan(name, sql)
+            finally:
+                self._changing = {}
         self.engine.check(name, plan)
         return plan, schema
 
@@ -69,12 +72,14 @@ class Driving:
         """The plan of a declared view, on what was assumed when it was declared: its state is of that plan."""
         inputs = {name: self._pipeline._store.find(name) for name in view.spec["inputs"]}
         views = {name: parse(each.spec["schema"]) for name, each in inputs.items() if each and each.kind == "view"}
-        self._changing = {name: schema for name, schema in views.items() if name not in view.spec["steady"]}
-        self._steady = frozenset(view.spec["steady"])
-        try:
-            return self.engine.plan(view.name.removesuffix(NEXT), view.spec["sql"])[0]
-        finally:
-            self._changing, self._steady = {}, frozenset()
+        steady = frozenset(view.spec["steady"])
+        with self._assuming:
+            self._changing = {name: schema for name, schema in views.items() if name not in steady}
+            self._steady = steady
+            try:
+                return self.engine.plan(view.name.removesuffix(NEXT), view.spec["sql"])[0]
+            finally:
+                self._changing, self._steady = {}, frozenset()
 
     def steady(self, names: Iterable[str]) -> list[str]:
         """Those of some relations that are views of which rows never disappear."""
@@ -94,7 +99,7 @@ class Driving:
         if name.lower() in self._changing:
             return Known(name.lower(), self._changing[name.lower()], appends_only=False)
         relation = self._pipeline._relations.find(name)
-        if relation is None or relation.kind == "letters":
+        if relation is None or relation.kind == "letters" or relation.name.endswith(NEXT):
             return None
         if relation.kind == "view":
             appends_only = relation.name in self._steady or self._appends_only(relation.name)

@@ -26,7 +26,7 @@ def explain(store: Store, relations: Relations, name: str) -> str:
     key = ", ".join(stored.spec["key"]) or "all columns"
     lines.append(f"rows of the view, by {key}: {_size(sizes.get(own))}")
     stopped = suspended(last.detail).get(stored.name) if last is not None else None
-    if stopped is not None:
+    if stopped is not None and stopped.number == stored.number:
         lines.append(f"suspended since tick {stopped.since}: {stopped.reason}")
     elif last is not None:
         changed = last.detail["rows_out"].get(stored.name, 0)

@@ -198,6 +198,9 @@ class Pipeline:
         name, sql, columns = checked_view(name, sql, key, on_error)
         known = known_view(self._store, name, sql, columns, on_error, replace=replace)
         if known is not None:
+            waiting = self._store.find(name + NEXT)
+            if replace and waiting is not None and waiting.number != known.number and not waiting.spec.get("hold"):
+                abandon(self._store, name)  # what was declared last holds
             return known
         with self._threads:
             driving = self._spark()
@@ -224,7 +227,8 @@ class Pipeline:
             users = dependents(self._store, relation.name)
             if users:
                 msg = f"{relation.name} is read by {', '.join(users)}"
-                raise HeadwaterError(msg, where=self.name, hint="drop those first")
+                hint = "drop those first, or abandon what ends in @next" if users[-1].endswith(NEXT) else ""
+                raise HeadwaterError(msg, where=self.name, hint=hint or "drop those first")
             stored = self._store.find(relation.name)
             if stored is not None and stored.kind == "view":
                 if self._store.find(stored.name + NEXT) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import HeadwaterError, ViewRefused
+from headwater.errors import DeclarationChanged, HeadwaterError, ViewRefused
 from headwater.pipeline.views import View, dependents, in_order, specification
 from headwater.schema import parse
 from headwater.store import NEXT, Declaration, Store
@@ -34,14 +34,16 @@ def replace(
     spec = specification(old.name, sql, key, plan, schema, on_error, driving.steady(plan.inputs))
     _check_order(store, old.name, spec)
     _check_readers(store, driving, old, spec)
+    spec |= {"appends_only": False, "hold": hold}
     known = store.find(old.name + NEXT)
     if known is not None:
-        if {**known.spec, "hold": False} == {**spec, "appends_only": False, "hold": False}:
-            amended = Declaration(known.name, known.kind, known.number, {**known.spec, "hold": hold})
-            store.amend(amended)
-            return View.of(amended)
+        if {**known.spec, "hold": hold} == spec:
+            amended = Declaration(known.name, known.kind, known.number, spec)
+            if store.amend(amended):
+                return View.of(amended)
+            raise _taken_over(old.name)
         abandon(store, old.name)
-    return View.of(store.declare(old.name + NEXT, "view", {**spec, "appends_only": False, "hold": hold}))
+    return View.of(store.declare(old.name + NEXT, "view", spec))
 
 
 def candidate(store: Store, name: str) -> Declaration:
@@ -55,15 +57,22 @@ def candidate(store: Store, name: str) -> Declaration:
 def switch(store: Store, name: str) -> Declaration:
     """Let the next tick put the new version in the old one's place."""
     found = candidate(store, name)
-    store.amend(Declaration(found.name, found.kind, found.number, {**found.spec, "hold": False}))
+    if not store.amend(Declaration(found.name, found.kind, found.number, {**found.spec, "hold": False})):
+        raise _taken_over(name)
     return found
 
 
 def abandon(store: Store, name: str) -> None:
     """Give the new version up; the old one stays."""
     found = candidate(store, name)
-    store.forget(found)
+    if not store.forget(found):
+        raise _taken_over(name)
     store.drop_arrangements(f"v{found.number}")
+
+
+def _taken_over(name: str) -> DeclarationChanged:
+    msg = "what was to replace it has just taken its place"
+    return DeclarationChanged(msg, where=name, hint="replace it again", retry=True)
 
 
 def check_inputs(store: Store, name: str, plan: Plan) -> None:
@@ -110,5 +119,5 @@ def _readers(store: Store, name: str) -> list[str]:
     found = {name}
     for each in in_order(declarations):
         if found & set(declarations[each].spec["inputs"]):
-            found.add(each)
+            found |= {each, each.removesuffix(NEXT)}
     return [each for each in in_order(declarations) if each in found and each != name]

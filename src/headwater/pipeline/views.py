@@ -35,7 +35,7 @@ class View:
     def of(cls, stored: Declaration) -> View:
         """The view that the store knows."""
         return cls(
-            stored.name,
+            stored.name.removesuffix(NEXT),
             stored.spec["sql"],
             tuple(stored.spec["key"]),
             parse(stored.spec["schema"]),
@@ -53,19 +53,28 @@ def known_view(
     if stored.kind != "view":
         msg = f"it is already declared as a {stored.kind}, not a view"
         raise DeclarationChanged(msg, where=name, hint=_HINT)
+    changed = _differences(stored, sql, key, on_error)
+    waiting = store.find(name + NEXT)
+    if not changed:
+        return View.of(stored)
+    if waiting is not None and not replace and not _differences(waiting, sql, key, on_error):
+        return View.of(waiting)
+    if replace:
+        return None
+    msg = f"it is already declared differently: {' and '.join(changed)} would change"
+    raise DeclarationChanged(msg, where=name, hint=_REPLACE)
+
+
+def _differences(stored: Declaration, sql: str, key: Sequence[str], on_error: str) -> list[str]:
+    """What would change in a view."""
     changed = []
     if stored.spec["sql"] != sql:
         changed.append("its SQL")
     if [each.lower() for each in stored.spec["key"]] != [each.lower() for each in key]:
         changed.append(f"its key, which is {', '.join(stored.spec['key']) or 'none'}")
-    if (known := stored.spec.get("on_error", SUSPEND)) != on_error:
-        changed.append(f"its on_error, which is {known},")
-    if not changed:
-        return View.of(stored)
-    if replace:
-        return None
-    msg = f"it is already declared differently: {' and '.join(changed)} would change"
-    raise DeclarationChanged(msg, where=name, hint=_REPLACE)
+    if stored.spec["on_error"] != on_error:
+        changed.append(f"its on_error, which is {stored.spec['on_error']}")
+    return changed
 
 
 def checked_view(

@@ -151,15 +151,16 @@ class Changes:
         found, known = self._relations.find(self._relation.name), self._relation
         if found is not None and found.number == known.number:
             return
-        chain = found
+        chain, others = found, []
         while chain is not None and chain.number != known.number:
-            if not chain.columns.equals(known.columns):
-                msg = f"it was replaced at tick {chain.since} by a query with other columns"
-                raise HeadwaterError(msg, where=known.name, hint="begin again with since=0")
+            others += [] if chain.has_columns_of(known) else [chain]
             chain = chain.before
         if found is None or chain is None:
             msg = "it was dropped"
             raise HeadwaterError(msg, where=known.name, hint="begin again if it was declared anew")
+        if others:
+            msg = f"it was replaced at tick {others[-1].since} by a query with other columns"
+            raise HeadwaterError(msg, where=known.name, hint="begin again with since=0")
         self._relation = found
 
     # -- what came later
@@ -239,7 +240,7 @@ class Changes:
 def _alike_since(relation: Relation) -> int:
     """The tick from which on a name had these columns."""
     before = relation.before
-    if before is None or not before.columns.equals(relation.columns):
+    if before is None or not before.has_columns_of(relation):
         return relation.since
     return _alike_since(before)
 

@@ -71,7 +71,8 @@ class Reader:
             raise HeadwaterError(
                 msg, where=relation.name, hint="use read() or query(), or a view with a key over it"
             )
-        Key(relation, key, self._timezone)  # what is wrong with it is told before anything is waited for
+        if as_of is None:
+            Key(relation, key, self._timezone)  # what is wrong with it is told before anything is waited for
         position = self._awaited(relation, as_of, after, timeout)
 
         def rows(version: Version, found: Mapping[str, Relation]) -> pa.Table:

@@ -59,6 +59,16 @@ class Relation:
             return f"v{self.number}/letters"
         return f"{self.kind[0]}{self.number}" if self.kind in {"view", "table"} else None
 
+    def has_columns_of(self, other: Relation) -> bool:
+        """Whether the names and types of the columns are the same, whatever may be null."""
+        mine, theirs = self.columns, other.columns
+        return bool(mine.names == theirs.names and mine.types == theirs.types)
+
+    @property
+    def ever_set_aside(self) -> bool:
+        """Whether it, or one that it replaced, sets rows aside."""
+        return self.sets_aside or (self.before is not None and self.before.ever_set_aside)
+
     @property
     def letters(self) -> Relation:
         """What a view sets aside."""
@@ -104,13 +114,8 @@ class Relations:
                 return self._log_of(base.name)
             if base is not None and suffix == DEAD_LETTERS and base.kind == "view":
                 view = self._view(base)
-                return view.letters if view.sets_aside else None
+                return view.letters if view.ever_set_aside else None
         return None
-
-    def is_current(self, relation: Relation) -> bool:
-        """Whether the name still stands for this very relation."""
-        found = self.find(relation.name)
-        return found is not None and found.number == relation.number
 
     def unknown(self, name: object) -> HeadwaterError:
         """The error for a name that does not exist."""

@@ -19,6 +19,7 @@ from headwater.read.relation import Relation
 from headwater.read.suspended import Suspended, suspended
 from headwater.state.pins import Pins
 from headwater.store import Store
+from headwater.topics.declaration import DEAD_LETTERS
 
 _POLL = 0.03
 _REMEMBERED = 16
@@ -42,11 +43,11 @@ class Version:
 
     def has(self, relation: Relation) -> bool:
         """Whether the relation has rows of its own at this version; a view has none before it was filled."""
-        return relation.kind != "view" or relation.arrangement in self.arrangements
+        return relation.kind not in {"view", "letters"} or f"v{relation.number}" in self.arrangements
 
     def stopped(self, relation: Relation) -> Suspended | None:
         """Why the relation stood still at this version, if it did."""
-        found = self.suspended.get(relation.name)
+        found = self.suspended.get(relation.name.removesuffix(DEAD_LETTERS))
         return found if found is not None and found.number == relation.number else None
 
 
@@ -120,7 +121,7 @@ class Versions:
     def oldest(self, relation: Relation) -> int | None:
         """The oldest tick at which the relation can be read; None if there is none yet."""
         numbers = self.numbers()
-        if relation.kind != "view":
+        if relation.kind not in {"view", "letters"}:
             return numbers[0] if numbers else None
         place = bisect_left(
             numbers, True, key=lambda number: (self.at(number) or Version()).has(relation.at(number))

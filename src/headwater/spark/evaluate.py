@@ -7,6 +7,7 @@ planning. Generators and user functions run as a job over the same local data.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -19,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from headwater.change import HASH
 from headwater.errors import HeadwaterError
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.recompute import PLACE
 from headwater.spark.catalyst import Catalyst, Java, module, number
 from headwater.spark.fragment import ROW, Computing
@@ -34,6 +36,16 @@ _ONE_TASK = {
     "spark.sql.shuffle.partitions": "1",
 }
 """The rows of an operator are in one partition already: nothing needs to be exchanged or broadcast."""
+
+
+_OURS = re.compile(r"headwater\.[\w.]*?(\w+): ")
+_OUR_CODE = re.compile(r"headwater/(tick|state|log|operators)/")
+_WITH_CLASS = re.compile(r"\[(?!INTERNAL_ERROR)[A-Z_0-9.]+\]")
+_OF_DATA = re.compile(
+    r"(Arithmetic|NumberFormat|DateTime\w*|IllegalArgument|\w*IndexOutOfBounds|NoSuchElement|UnsupportedOperation|"
+    r"PatternSyntax|SparkRuntime|Python)Exception$"
+)
+"""What goes wrong because of the rows, rather than with a disk, a worker or the memory."""
 
 
 class Evaluator:
@@ -167,19 +179,33 @@ def rows_of(catalyst: Catalyst, plan: Java, fields: Fields) -> pa.Table:
 
 
 def evaluation_failed(error: Any) -> HeadwaterError:
-    """Spark's own reason why an expression has no value."""
+    """Spark's own reason why an expression has no value: `EvaluationFailed`, unless something else went wrong."""
     lines = [line for line in _cause(error).splitlines() if line.strip()]
     if any(line.startswith("Traceback ") for line in lines):  # of a Python worker
-        said = [line for line in lines if not line.startswith((" ", "Traceback "))]
-        return HeadwaterError(said[-1].removeprefix("headwater.errors.HeadwaterError: ").strip())
-    return HeadwaterError(_first(lines) or "evaluation failed", where=_expression(lines))
+        said = [line for line in lines if not line.startswith((" ", "Traceback "))][-1].strip()
+        if found := _OURS.match(said):
+            what, _, row = said[found.end() :].partition(", for the row ")
+            return EvaluationFailed(what, row=row) if found[1] == "EvaluationFailed" else HeadwaterError(what)
+        return HeadwaterError(said) if any(map(_OUR_CODE.search, lines)) else EvaluationFailed(said)
+    what = _first(lines) or "evaluation failed"
+    kind = EvaluationFailed if _WITH_CLASS.match(what) or _OF_DATA.search(_class(error)) else HeadwaterError
+    return kind(what, where=_expression(lines))
+
+
+def _class(error: Any) -> str:
+    return str(_root(error).getClass().getName()) if isinstance(error, Py4JJavaError) else type(error).__name__
+
+
+def _root(error: Py4JJavaError) -> Any:
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return cause
 
 
 def _cause(error: Any) -> str:
     if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
+        cause = _root(error)
         return str(cause.getMessage() or cause.toString())
     return str(error)
 

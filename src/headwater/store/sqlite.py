@@ -127,16 +127,19 @@ class SqliteStore:
         rows = self._database.all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
         return {name: Declaration(name, kind, number, json.loads(spec)) for name, kind, number, spec in rows}
 
-    def forget(self, declaration: Declaration) -> None:
+    def forget(self, declaration: Declaration) -> bool:
         """See `Store.forget`."""
+        known = (declaration.number, declaration.name)
         with self._database.write() as connection:
-            connection.execute("DELETE FROM declarations WHERE number = ?", (declaration.number,))
+            found = connection.execute("DELETE FROM declarations WHERE number = ? AND name = ?", known)
+        return found.rowcount > 0
 
-    def amend(self, declaration: Declaration) -> None:
+    def amend(self, declaration: Declaration) -> bool:
         """See `Store.amend`."""
-        text = json.dumps(declaration.spec, sort_keys=True)
+        known = (json.dumps(declaration.spec, sort_keys=True), declaration.number, declaration.name)
         with self._database.write() as connection:
-            connection.execute("UPDATE declarations SET spec = ? WHERE number = ?", (text, declaration.number))
+            found = connection.execute("UPDATE declarations SET spec = ? WHERE number = ? AND name = ?", known)
+        return found.rowcount > 0
 
     # -- transactions
 

@@ -27,12 +27,12 @@ class Store(Protocol):
         """All declared names."""
         ...
 
-    def forget(self, declaration: Declaration) -> None:
-        """Take a declaration away, and never a later one of the same name; no error if it is gone."""
+    def forget(self, declaration: Declaration) -> bool:
+        """Take a declaration away; False, and nothing has changed, if it is gone or has another name."""
         ...
 
-    def amend(self, declaration: Declaration) -> None:
-        """Change the spec of a declaration, known by its number; no error if it is gone."""
+    def amend(self, declaration: Declaration) -> bool:
+        """Change the spec of a declaration; False, and nothing has changed, if it is gone or has another name."""
         ...
 
     def decide(

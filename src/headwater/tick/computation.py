@@ -9,18 +9,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headwater.errors import HeadwaterError
 from headwater.log import Cut, EmbeddedLog, Log
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.table import negated
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
 from headwater.state.run import Run
+from headwater.store import NEXT
+from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromLog, FromState, Input, is_complete
 from headwater.tick.large import Large, Stages
 from headwater.tick.output import view_change
 from headwater.tick.pieces import Negated, Piece
 from headwater.tick.relations import arranged, arrangement_of, columns_of, table_change
-from headwater.tick.small import Aside, Evaluator, Small
+from headwater.tick.small import Evaluator, Small
 from headwater.tick.state import TickState
 from headwater.tick.tasks import Places
 from headwater.views.plan import Field, Plan, Source, Union
@@ -162,15 +164,14 @@ class Computation:
             return None
         letters = relation.letters
 
-        def aside(rows: pa.Table) -> None:
-            origin = pa.array([f"view {relation.name}"] * rows.num_rows, pa.string())
-            change = view_change(
-                letters, rows.add_column(3, "origin", origin), Arrangement("", arranged(letters), ())
-            )
+        def put(rows: pa.Table) -> None:
+            origin = pa.array([f"view {relation.name.removesuffix(NEXT)}"] * rows.num_rows, pa.string())
+            change = view_change(letters, rows.add_column(3, "origin", origin), old)
             self._state.add(arrangement_of(letters), change)
             self._kept(letters, None)
 
-        return aside
+        old = self._state.before(arrangement_of(letters), arranged(letters))
+        return Aside(old, put)
 
     def _done(self, relation: Relation, change: Input, path: str | None, rows_read: int = 0) -> None:
         with self._threads:
@@ -197,7 +198,7 @@ class Computation:
             after = Cut() if filling else since.cut if since is not None else self._after
             if since is not None and not is_complete(relation, self._log, after):
                 msg = f"what came to {relation.name} after tick {since.tick} is no longer in the log"
-                raise HeadwaterError(msg, hint="drop the view and declare it anew")
+                raise EvaluationFailed(msg, hint="drop the view and declare it anew")
             return FromLog(relation, self._log, after, self._until)
         arrangement = arrangement_of(relation)
         if filling:
@@ -218,7 +219,7 @@ class Computation:
         with self._threads:
             old, made = self._relations[name], self._relations[candidate]
         new = replace(made, name=name, since=tick, before=old)
-        if columns_of(old).equals(columns_of(new)):
+        if old.has_columns_of(new):
             self._difference(old, new)
         if old.sets_aside or new.sets_aside:
             self._difference(old.letters, new.letters)

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -25,10 +25,11 @@ from headwater.state.run import Run
 from headwater.store import NEXT, Declaration, Lease, Store, TickRecord
 from headwater.tick.computation import Computation
 from headwater.tick.inputs import is_complete
+from headwater.tick.relations import hashed
 from headwater.tick.report import Tick
 from headwater.tick.state import TickState
 from headwater.tick.sweep import clear_scratch, expire, sweep
-from headwater.tick.views import Attempts, Declared, Views, candidate
+from headwater.tick.views import Attempts, Declared, Views, anew
 from headwater.views.plan import Plan
 
 SMALL_ROWS = 20_000
@@ -82,7 +83,6 @@ class Driver:
         self._functions: object = None
         self._computation: Computation | None = None
         self._attempts = Attempts()
-        self._dropped: set[str] = set()
         self._checked = 0
         self._counted = (0, 0)
         self._busy = threading.Lock()
@@ -104,18 +104,19 @@ class Driver:
         epoch = self._lease.acquire()
         last = self._store.last_tick()
         oldest = next(iter(self._store.ticks()), (0, 0))[0]
-        self._renew(last, oldest)
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
             self._functions = functions
             self._plans.clear()
             self._attempts.forget()
+        stale = self._stale(last, oldest)
+        self._renew(stale)
         declared = self._declared()
         before = self._state_before(epoch, last)
         topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
         after = _known_cut(last, topics)
         cut = self._log.cut(list(topics), after=after, target=self._max_rows)
         rebuilding = before is None
-        views = Views(declared, last, before, self._attempts, oldest=oldest, dropped=self._dropped)
+        views = Views(declared, last, before, self._attempts, oldest=oldest, stale=stale)
         if not cut.rows and not views.waiting and not rebuilding:
             self._check_current(epoch)
             return None
@@ -170,24 +171,47 @@ class Driver:
             for run in Manifest.from_dict(detail).runs
         ]
 
-    def _renew(self, last: TickRecord | None, oldest: int) -> None:
-        """Have suspended views replaced by themselves, made anew, if what they missed is no longer kept."""
+    def _stale(self, last: TickRecord | None, oldest: int) -> list[str]:
+        """The suspended views that cannot catch up with what is kept.
+
+        Some of what they missed has expired, or one that they read was replaced by one that is arranged otherwise.
+        """
         stopped = suspended(last.detail) if last is not None else {}
+        declared = self._declared() if stopped else Declared({}, {})
+        found = []
         for name, each in stopped.items():
-            view = self._store.find(name)
-            if 0 < each.since < oldest and view is not None and self._store.find(name + NEXT) is None:
-                self._store.declare(name + NEXT, "view", candidate(view))
+            view = declared.views.get(name)
+            if view is None or view.number != each.number or not each.since or last is None:
+                continue
+            inputs = [declared.relations[n] for n in view.spec["inputs"] if n in declared.relations]
+            spans = [{hashed(part) for part, _, _ in r.spans(each.since, last.number)} for r in inputs]
+            if each.since < oldest or any(len(arranged) > 1 for arranged in spans):
+                found.append(name)
+        return found
+
+    def _renew(self, stale: Sequence[str]) -> None:
+        """Have stale views replaced by themselves, made anew, unless the log has lost its beginning."""
+        for name in stale:
+            view, base = self._store.find(name), name.removesuffix(NEXT)
+            if view is None or not self._is_repeatable(view):
+                continue
+            if name != base:  # what is to replace another is simply begun again
+                self._store.forget(view)
+            if self._store.find(base + NEXT) is None:
+                self._store.declare(base + NEXT, "view", anew(view))
+
+    def _is_repeatable(self, view: Declaration) -> bool:
+        """Whether the log still has all that a view reads of it."""
+        relations = [self._declared().relations.get(name) for name in view.spec["inputs"]]
+        streams = [each for each in relations if each is not None and each.kind in {"stream", "log"}]
+        return all(is_complete(each, self._log, Cut()) for each in streams)
 
     def _unrepeatable(self) -> set[int]:
-        """The last good ticks of suspended views that cannot be made anew: the log has lost its beginning."""
+        """The last good ticks of suspended views that cannot be made anew."""
         last, declared = self._store.last_tick(), self._declared()
-        found = set()
-        for name, each in (suspended(last.detail) if last is not None else {}).items():
-            inputs = declared.views[name].spec["inputs"] if name in declared.views else []
-            relations = [declared.relations[each] for each in inputs]
-            if not all(is_complete(each, self._log, Cut()) for each in relations if each.kind in {"stream", "log"}):
-                found.add(each.since)
-        return found
+        stopped = suspended(last.detail) if last is not None else {}
+        views = {name: declared.views[name] for name in stopped if name in declared.views}
+        return {stopped[name].since for name, view in views.items() if not self._is_repeatable(view)}
 
     def _check_current(self, epoch: int, cause: BaseException | None = None) -> None:
         current = self._store.lease().epoch
@@ -291,19 +315,22 @@ class Driver:
         limits = self._retention
         needed = self._unrepeatable()
         expire(self._store, self._pins, now, epoch, ticks=limits.ticks, seconds=limits.seconds, also=needed)
-        self._drop_replaced()
+        self._drop_forgotten(number)
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)
 
-    def _drop_replaced(self) -> None:
-        """Forget the rows of views that were replaced before the oldest version that is kept."""
+    def _drop_forgotten(self, number: int) -> None:
+        """Forget the state of views that are not declared any more, or that no kept version has."""
         oldest = self._store.ticks()[0][0]
-        for relation in self._declared().relations.values():
-            now = relation.at(oldest)
-            while now.before is not None and now.before.arrangement not in self._dropped:
-                now = now.before
-                self._dropped.add(str(now.arrangement))
-                self._store.drop_arrangements(str(now.arrangement))
+        needed = set()
+        for each in self._declared().relations.values():
+            now: Relation | None = each
+            while now is not None:
+                needed.add(f"{now.kind[0]}{now.number}")
+                now = now.before if now.since > oldest else None
+        owners = {name.partition("/")[0] for name in self._store.arrangements(number)}
+        for owner in owners - needed:
+            self._store.drop_arrangements(owner)
 
     def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between

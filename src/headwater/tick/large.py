@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError
 from headwater.operators.accumulate import state_schema
-from headwater.operators.failing import is_about_data
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.keys import hashed_schema
 from headwater.operators.recompute import output_schema
 from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.tick.aside import Aside
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
-from headwater.tick.small import Aside, Evaluator, applied
+from headwater.tick.small import Evaluator, applied
 from headwater.tick.state import TickState
 from headwater.tick.tasks import (
     Input,
@@ -191,13 +191,12 @@ class Large:
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
         if fragment is None or fragment.computing is None:
             return spooled(self._stages.each(spooling.share, dealt))
-        try:
-            return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
-        except HeadwaterError as error:
-            if not is_about_data(error):
-                raise
-            # It fails here too, where the row can be told, or set aside.
-            return spooled([spooling.finished([self._here(fragment, piece.load())]) for piece in pieces])
+        if self._aside is None or self._aside.is_empty:
+            try:
+                return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+            except EvaluationFailed:
+                pass  # so it does here, where the row can be told, or set aside
+        return spooled([spooling.finished([self._here(fragment, piece.load())]) for piece in pieces])
 
     def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
         """A little in between is not worth a stage."""

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.keys import codes, with_hash
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
@@ -35,4 +35,4 @@ def _check_key(relation: Relation, change: pa.Table, old: Arrangement) -> None:
         values = ", ".join(f"{name} = {both.column(name)[place].as_py()!r}" for name in relation.key)
         msg = f"{int(counts.max())} rows have the key {values}"
         hint = f"declare the view with another key, or aggregate by {', '.join(relation.key)}"
-        raise HeadwaterError(msg, hint=hint)
+        raise EvaluationFailed(msg, hint=hint)

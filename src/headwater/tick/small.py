@@ -10,22 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError
 from headwater.operators.accumulate import accumulate, state_schema
-from headwater.operators.failing import explained, failing, is_about_data, narrowed, set_aside
+from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed, set_aside
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.operators.recompute import Part, output_schema, recompute
 from headwater.operators.table import appended
 from headwater.state.consolidate import consolidate
 from headwater.state.shape import shaped
+from headwater.tick.aside import Aside
 from headwater.tick.state import TickState
 from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Recompute, Source, Union
 
 ROW = "_row"
 WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
-Aside = Callable[[pa.Table], None]
-"""Takes rows that could not be evaluated: `reason`, `column`, `raw` and `_weight`."""
 
 
 class Evaluator(Protocol):
@@ -142,6 +140,8 @@ def applied(
     Rows for which an expression has no value go `aside`, if that is given; else the error names one of them.
     """
     table = without_nulls(table, node.present)
+    if aside is not None and node.computing is not None:
+        table = aside.left(table, node.child.output)
     schema = node.schema.append(WEIGHT_FIELD)
     if not table.num_rows:
         return schema.empty_table()
@@ -154,13 +154,11 @@ def applied(
     if node.computing is not None:
         try:
             made = computed(table)
-        except HeadwaterError as error:
-            if not is_about_data(error):
-                raise
+        except EvaluationFailed as error:
             if aside is None:
                 raise explained(error, narrowed(table, failing(computed)), node.child.output) from error
             good, letters = set_aside(table, computed, node.child.output)
-            aside(letters)
+            aside.put(letters)
             return applied(node, good, evaluate)
     columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
     if made is not None:

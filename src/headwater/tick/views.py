@@ -8,9 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headwater.errors import HeadwaterError
 from headwater.log import Cut
-from headwater.operators.failing import is_about_data
+from headwater.operators.failing import EvaluationFailed
 from headwater.read.relation import Relation
 from headwater.read.suspended import Suspended, suspended
 from headwater.store import NEXT, Declaration, TickRecord
@@ -71,9 +70,9 @@ class Attempts:
 class Views:
     """What one tick does with the views.
 
-    `oldest` is the oldest tick that is kept, and with it all that later ones changed; `dropped` are arrangements of
-    views that no such tick had. `waiting` are the views that
-    have work although nothing came; `news` says whether those that stand still are others than before.
+    `oldest` is the oldest tick that is kept. Views that are `stale` cannot catch up any more, and are being made
+    anew. `waiting` are the views that have work although nothing came; `news` says whether those that stand still
+    are others than before.
     """
 
     def __init__(
@@ -84,10 +83,10 @@ class Views:
         attempts: Attempts,
         *,
         oldest: int,
-        dropped: Collection[str] = (),
+        stale: Collection[str] = (),
     ) -> None:
         self._oldest = oldest
-        self._dropped = dropped
+        self._stale = stale
         self._declared = declared
         self._last = last
         self._filled = before or {}
@@ -150,8 +149,8 @@ class Views:
             return replace(cause, **self._last_good(name), because=cause.because or inputs[0])
         number = self._declared.views[name].number
         known = self._before.get(name)
-        if known is not None and 0 < known.since < self._oldest:
-            return known  # what it missed is not all there any more: it is being made anew
+        if known is not None and name in self._stale:
+            return known
         if known is not None and not known.because:
             if computation.moved(plan.relations):
                 self._attempts.changed(number)
@@ -160,13 +159,10 @@ class Views:
         started = time.monotonic()
         try:
             computation.view(name, plan, filling=self._is_new(name), since=_since(known))
-        except HeadwaterError as error:
-            if not is_about_data(error):
-                raise
+        except EvaluationFailed as error:
             computation.discard(name)
             self._attempts.failed(number, computation.taken[name], time.monotonic() - started)
-            row = str(getattr(error, "row", ""))
-            return Suspended(**self._last_good(name), what=error.what, expression=error.where, row=row)
+            return Suspended(**self._last_good(name), what=error.what, expression=error.where, row=error.row)
         self._attempts.succeeded(number)
         return None
 
@@ -194,11 +190,10 @@ class Views:
         return made
 
     def _still_needed(self, view: Mapping[str, Any]) -> dict[str, Any]:
-        """A view that was replaced, and of those before it the ones that have not been dropped."""
-        before = view.get("before")
-        if before is None or f"v{before['number']}" in self._dropped:
+        """A view that was replaced, and of those before it the ones that a kept version has."""
+        if "before" not in view or view["since"] <= self._oldest:
             return {each: value for each, value in view.items() if each != "before"}
-        return {**view, "before": self._still_needed(before)}
+        return {**view, "before": self._still_needed(view["before"])}
 
 
 _NOTHING = Suspended(0, 0)
@@ -208,6 +203,6 @@ def _since(known: Suspended | None) -> Since | None:
     return Since(known.since, Cut.from_dict(known.cut)) if known is not None and known.since else None
 
 
-def candidate(view: Declaration) -> dict[str, Any]:
+def anew(view: Declaration) -> dict[str, Any]:
     """The specification of the same view, to be made anew."""
     return {each: value for each, value in view.spec.items() if each not in {"since", "before"}}
