@@ -6,6 +6,7 @@ knows nothing of arrangements, plans and changes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from graphlib import TopologicalSorter
@@ -32,6 +33,7 @@ _QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "fa
 """For few rows: what Spark does to spread work over many costs more than the work."""
 
 _THREADS = 2
+_RELATION = re.compile(r"UnresolvedRelation \[(\w+)\]")
 
 
 class Judged(Protocol):
@@ -101,7 +103,7 @@ def _batch(
 
     All needed relations become temporary views of a session that nobody else uses.
     """
-    graph = _graph(declared, names)
+    graph = _graph(declared, names, start("oracle", timezone=pipeline.timezone, settings=_QUICK))
     order = list(TopologicalSorter(graph).static_order())
     relations = {name: _relation(pipeline, name, cut) for name in order if name not in graph}
     session = _session(pipeline, sum(table.num_rows for table in relations.values()))
@@ -117,16 +119,25 @@ def _batch(
     return dict(zip(names, answers, strict=True)), unordered
 
 
-def _graph(declared: Mapping[str, Declaration], names: Sequence[str]) -> dict[str, list[str]]:
+def _graph(
+    declared: Mapping[str, Declaration], names: Sequence[str], session: SparkSession
+) -> dict[str, list[str]]:
     """Every view that is needed, with what it reads."""
     graph: dict[str, list[str]] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        graph[name] = list(declared[name].spec["inputs"])
+        graph[name] = _read_by(declared, name, session)
         views = [each for each in graph[name] if each in declared and declared[each].kind == "view"]
         waiting += [each for each in views if each not in graph]
     return graph
+
+
+def _read_by(declared: Mapping[str, Declaration], name: str, session: SparkSession) -> list[str]:
+    """What a view reads, as Spark's parser says; names of common table expressions may be among it."""
+    parsed = session._jsparkSession.sessionState().sqlParser().parsePlan(_sql(declared, name))
+    found = dict.fromkeys(each.lower() for each in _RELATION.findall(parsed.treeString()))
+    return [each for each in found if each != name and each.removesuffix(_LOG) in declared]
 
 
 def _relation(pipeline: Judged, name: str, cut: Cut) -> pa.Table:
