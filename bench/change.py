@@ -39,6 +39,7 @@ class Measured:
     query: str
     fill: float = 0.0
     ticks: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
     rows_read: int = 0
     recompute: float | None = None
 
@@ -108,6 +109,12 @@ class Warehouse:
         self.measured.ticks.append(tick.seconds)
         self.measured.rows_read = tick.rows_read
 
+    def settle(self, orders: int) -> None:
+        """Tick until Java is warm and what loading left is merged; how long those ticks took is said apart."""
+        while len(self.measured.ticks) < _WARM or self.pipeline._driver().merging:
+            self.change(orders)
+        self.measured.warm, self.measured.ticks = self.measured.ticks, []
+
     def _of(self, table: str, key: str, keys: Any) -> pa.Table:
         rows = pq.read_table(self._data / f"{table}-0.parquet")
         return rows.filter(pc.is_in(rows[key], value_set=pa.array(keys)))
@@ -152,10 +159,10 @@ def run(scales: list[float], queries: list[str], orders: int, ticks: int, *, rec
             folder = Path(tempfile.mkdtemp(prefix="bench-change-", dir=BENCH / ".cache"))
             try:
                 warehouse = Warehouse(data, folder, scale, query, texts[query])
-                for _ in range(ticks + _WARM):
+                warehouse.settle(orders)
+                for _ in range(ticks):
                     warehouse.change(orders)
                 warehouse.close()
-                del warehouse.measured.ticks[:_WARM]
                 if recompute:
                     warehouse.measured.recompute = recomputed(data, texts[query])
                 found.append(warehouse.measured)
@@ -170,7 +177,7 @@ def _line(one: Measured) -> str:
     spread = f"{min(one.ticks):.3f} to {max(one.ticks):.3f}"
     return (
         f"{one.query} at {one.scale:g}: filled in {one.fill:.0f} s, tick {one.tick:.3f} s ({spread}), "
-        f"{one.rows_read:,} state rows read{again}"
+        f"{one.rows_read:,} state rows read{again}; {len(one.warm)} before, {statistics.median(one.warm):.3f} s"
     )
 
 

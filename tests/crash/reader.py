@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headwater import Pipeline
 from headwater.log import Cut
-from headwater.pipeline.pipeline import declared
+from headwater.pipeline.reopen import declared
 from headwater.position import Position
 from tests.crash.history import Place, Record, Tag
 from tests.crash.notes import Notes, read

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater import DeclarationChanged, Pipeline
-from headwater.pipeline.pipeline import declared
+from headwater.pipeline.reopen import declared
 from tests.crash.children import child, told
 
 WRITERS = 8

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater import Pipeline
-from headwater.pipeline.pipeline import declared
+from headwater.pipeline.reopen import declared
 from headwater.position import Position
 from tests.crash import notes
 from tests.crash.history import History, Operation, Place, Record, Step, Tag, Violation, check

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headwater.log import Cut
 from headwater.pipeline import Pipeline
-from headwater.pipeline.pipeline import declared
+from headwater.pipeline.reopen import declared
 from headwater.spark.oracle import _batch
 from headwater.store import Declaration, Store, TickRecord
 from headwater.topics import Topic

@@ -7,6 +7,7 @@ from tests.mutants.patches import Patch, patch
 _RECOMPUTE = "tests/equivalence/test_recompute.py -k "
 _SUSPEND = "tests/tick/test_suspension.py -k "
 _REPLACE = "tests/tick/test_replacing.py -k "
+_SHARE = "tests/tick/test_sharing.py -k "
 
 SQL_PATCHES: tuple[Patch, ...] = (
     patch(
@@ -99,5 +100,47 @@ SQL_PATCHES: tuple[Patch, ...] = (
         '        if specification(name, view.spec["sql"]',
         '        if not name and specification(name, view.spec["sql"]',
         f"{_REPLACE} count_on_rows",
+    ),
+    patch(
+        "views share only what Spark takes for the same",
+        "views/sharing.py",
+        "    return all(same(*pair) for pair in zip(",
+        "    return all(True or same(*pair) for pair in zip(",
+        f"{_SHARE} looks_alike",
+    ),
+    patch(
+        "what is shared and was not kept up is made anew",
+        "tick/past.py",
+        "            if not name.startswith(SHARED) or name.partition",
+        "            if True or name.partition",
+        f"{_SHARE} nobody_kept_up",
+    ),
+    patch(
+        "a view that stood still looks up the rows of its last good tick",
+        "tick/computation.py",
+        "old=lambda: self._past.rows(arrangement, since.tick))",
+        "old=lambda: self._state.before(arrangement, schema).runs)",
+        f"{_SHARE} one_view_stands_still",
+    ),
+    patch(
+        "what views share is consolidated before it is evaluated",
+        "tick/tasks.py",
+        "            tables = list(self._of(places, self.change).scan(low, high))\n",
+        "            tables = [t for r in self.change for t in self._of(places, (r,)).scan(low, high)]\n",
+        f"{_SHARE} one_view_stands_still",
+    ),
+    patch(
+        "a merge takes the place of those runs alone that it was made of",
+        "tick/state.py",
+        "            if merged <= set(self.after(done.arrangement, done.schema).runs):",
+        "            if True:",
+        "tests/tick/test_merging.py -k dropped_meanwhile",
+    ),
+    patch(
+        "runs that are being merged are left alone by ticks",
+        "tick/state.py",
+        "            busy = merging.busy(name)\n",
+        "            busy = ()\n",
+        "tests/tick/test_merging.py -k takes_its_place",
     ),
 )

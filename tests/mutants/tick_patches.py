@@ -166,9 +166,9 @@ TICK_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a query has the same columns in every session",
-        "spark/numbering.py",
+        "views/numbering.py",
         'f"c{len(names)}"',
         "each.name",
-        "tests/spark/test_numbering.py -k whatever_was",
+        "tests/views/test_numbering.py -k whatever_was",
     ),
 )

@@ -15,7 +15,7 @@ import headwater as hw
 from headwater.change import HASH, WEIGHT
 from headwater.files import Files
 from headwater.log import Cut
-from headwater.pipeline.pipeline import declared
+from headwater.pipeline.reopen import declared
 from headwater.read import Reader
 from headwater.schema import Schema, hash_rows, parse
 from headwater.state import RunFile

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.pipeline.pipeline import reopen
+from headwater.pipeline.reopen import reopen
 from headwater.testing import ManualClock, assert_same_as_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -64,7 +64,7 @@ def rows(table: pa.Table) -> list[str]:
 
 def by_us(analyser: Analyser, evaluator: Evaluator, sql: str) -> pa.Table:
     plan, _ = analyser.plan("example", sql)
-    small = Small("v1", NoState(), evaluator, lambda name: pa.table({}), filling=True)  # type: ignore[arg-type]
+    small = Small("v1", NoState(), evaluator, {}, filling=True)  # type: ignore[arg-type]
     change = small.run(plan.root)
     weights = change.column(WEIGHT).to_pylist()
     repeated = [row for row, weight in zip(range(change.num_rows), weights, strict=True) for _ in range(weight)]

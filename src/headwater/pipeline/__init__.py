@@ -1,5 +1,6 @@
 """The public face: a pipeline and what is declared in it."""
 
-from headwater.pipeline.pipeline import Pipeline, declared, reopen
+from headwater.pipeline.pipeline import Pipeline
+from headwater.pipeline.reopen import declared, reopen
 
 __all__ = ["Pipeline", "declared", "reopen"]

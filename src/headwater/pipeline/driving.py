@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError
 from headwater.files import Files
+from headwater.log import Cut
 from headwater.pipeline.views import in_order
-from headwater.read.relation import LOG
+from headwater.read.relation import DEAD_LETTER, LOG, Relation
 from headwater.schema import Column, Schema, parse
 from headwater.schema.plain import plain
 from headwater.spark.build import Relation as Known
 from headwater.spark.engine import Engine
 from headwater.store import NEXT, Declaration
 from headwater.tick.driver import Driver, Retention
+from headwater.tick.inputs import is_complete
 from headwater.tick.loop import run
+from headwater.tick.past import Declared
 from headwater.tick.report import Tick
-from headwater.tick.views import Declared
 from headwater.topics.record_view import LOG_COLUMNS
-from headwater.views.plan import Plan
+from headwater.views.plan import Keyed, Plan
+from headwater.views.sharing import SHARED, Split, is_same, relation_read, split
 
 if TYPE_CHECKING:
     from headwater.pipeline.pipeline import Pipeline
@@ -36,6 +41,8 @@ class Driving:
         self._changing: Mapping[str, Schema] = {}
         self._steady: frozenset[str] = frozenset()
         self._assuming = threading.Lock()
+        self._splits: dict[int, Split] = {}
+        self._functions: object = None
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -48,7 +55,7 @@ class Driving:
             pipeline.clock,
             self.engine,
             self._declared,
-            self.replan,
+            self.split,
             Retention(pipeline.retain_ticks, duration_seconds(pipeline.retain_for)),
             max_rows=pipeline.max_rows,
             files=files,
@@ -68,8 +75,19 @@ class Driving:
         self.engine.check(name, plan)
         return plan, schema
 
-    def replan(self, view: Declaration) -> Plan:
-        """The plan of a declared view, on what was assumed when it was declared: its state is of that plan."""
+    def split(self, view: Declaration) -> Split:
+        """The plan of a declared view, without what is kept elsewhere: its state is of that plan."""
+        if (functions := self.engine.functions) != self._functions:
+            self._functions = functions
+            self._splits.clear()
+        found = self._splits.get(view.number)
+        if found is None:
+            shares = view.spec.get("shares", {})
+            found = self._splits[view.number] = split(self._replan(view), lambda place, _: shares.get(place))
+        return found
+
+    def _replan(self, view: Declaration) -> Plan:
+        """The plan of a declared view, on what was assumed when it was declared."""
         inputs = {name: self._pipeline._store.find(name) for name in view.spec["inputs"]}
         views = {name: parse(each.spec["schema"]) for name, each in inputs.items() if each and each.kind == "view"}
         steady = frozenset(view.spec["steady"])
@@ -81,10 +99,51 @@ class Driving:
             finally:
                 self._changing, self._steady = {}, frozenset()
 
-    def steady(self, names: Iterable[str]) -> list[str]:
-        """Those of some relations that are views of which rows never disappear."""
-        found = [self._pipeline._relations.find(name) for name in names]
-        return [each.name for each in found if each and each.kind == "view" and self._appends_only(each.name)]
+    def terms(self, plan: Plan, on_error: str) -> dict[str, Any]:
+        """What a view that is declared now can count on.
+
+        Rows of the views in `steady` never disappear. `shares` has the inputs of its operators that are kept
+        elsewhere. What a view sets aside is its own, so one that does shares nothing.
+        """
+        found = [self._pipeline._relations.find(name) for name in plan.inputs]
+        inputs = [each for each in found if each is not None]
+        steady = [each.name for each in inputs if each.kind == "view" and self._appends_only(each.name)]
+        return {"steady": steady, "shares": {} if on_error == DEAD_LETTER else self._shares(plan, inputs)}
+
+    def _shares(self, plan: Plan, inputs: Sequence[Relation]) -> dict[str, str]:
+        """For each input of an operator the table that has its rows, or the name under which they are shared."""
+        known: dict[str, Keyed] = {}
+        streams = [each for each in inputs if each.kind in {"stream", "log"}]
+        if all(is_complete(each, self._pipeline._log, Cut()) for each in streams):  # else others have read more
+            known = self._shared_by_readers(set(plan.inputs))
+        chosen: dict[str, str] = {}
+
+        def choose(place: str, keyed: Keyed) -> str:
+            same = (name for name, each in known.items() if is_same(each, keyed, self.engine.same))
+            name = chosen[place] = self._table(keyed) or next(same, None) or SHARED + uuid.uuid4().hex[:12]
+            if name.startswith(SHARED):
+                known.setdefault(name, keyed)
+            return name
+
+        split(plan, choose)
+        return chosen
+
+    def _table(self, keyed: Keyed) -> str | None:
+        """The table that has the rows of an input by its key."""
+        read = relation_read(keyed)
+        relation = self._pipeline._relations.find(read[0]) if read is not None else None
+        if read is None or relation is None or relation.kind != "table":
+            return None
+        return relation.name if relation.key and relation.key == read[1] else None
+
+    def _shared_by_readers(self, inputs: set[str]) -> dict[str, Keyed]:
+        """What is shared by views that read one of these relations."""
+        found: dict[str, Keyed] = {}
+        for each in self._pipeline._store.declarations().values():
+            if each.kind == "view" and inputs.intersection(each.spec["inputs"]):
+                with suppress(HeadwaterError):  # one that cannot be planned in this process
+                    found |= self.split(each).shared
+        return found
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""
@@ -142,7 +201,12 @@ class Driving:
             for name, view in candidates.items()
             if name in views and not view.spec.get("hold") and _may_switch(views, name, view)
         )
-        return Declared(relations, views, switching)
+        users: dict[str, tuple[str, ...]] = {}
+        for name, view in views.items():
+            for each in set(view.spec.get("shares", {}).values()):
+                if each.startswith(SHARED):
+                    users[each] = (*users.get(each, ()), name)
+        return Declared(relations, views, switching, users)
 
     def close(self) -> None:
         """Stop the driver, and Spark if it was started here."""

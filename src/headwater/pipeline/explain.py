@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headwater.errors import HeadwaterError
 from headwater.read.relation import Relations
 from headwater.read.suspended import suspended
 from headwater.state.manifest import Manifest
-from headwater.store import Store
+from headwater.store import Declaration, Store
+from headwater.views.sharing import SHARED
 
 
 def explain(store: Store, relations: Relations, name: str) -> str:
@@ -20,11 +22,11 @@ def explain(store: Store, relations: Relations, name: str) -> str:
         raise HeadwaterError(msg, where=relation.name, hint="name a view")
     last = store.last_tick()
     sizes = store.arrangements(last.number) if last else {}
-    own = f"v{stored.number}"
     lines = [f"view {stored.name} ({stored.spec['schema']})"]
-    lines += [line for each in stored.spec["plan"] for line in _operator(each, own, sizes)]
+    kept = _Kept(store, stored, sizes)
+    lines += [line for each in stored.spec["plan"] for line in kept.operator(each)]
     key = ", ".join(stored.spec["key"]) or "all columns"
-    lines.append(f"rows of the view, by {key}: {_size(sizes.get(own))}")
+    lines.append(f"rows of the view, by {key}: {_size(sizes.get(kept.own))}")
     stopped = suspended(last.detail).get(stored.name) if last is not None else None
     if stopped is not None and stopped.number == stored.number:
         lines.append(f"suspended since tick {stopped.since}: {stopped.reason}")
@@ -35,13 +37,35 @@ def explain(store: Store, relations: Relations, name: str) -> str:
     return "\n".join(lines)
 
 
-def _operator(line: dict[str, Any], own: str, sizes: dict[str, Any]) -> list[str]:
-    indent = "  " * (line["depth"] + 1)
-    made = [f"{indent}{line['kind']}: {line['text']}", f"{indent}  each tick: {line['work']}"]
-    for state in line["state"]:
-        size = _size(sizes.get(f"{own}/{state['name']}"))
-        made.append(f"{indent}  state {state['name']} by {state['key']}: {size}")
-    return made
+class _Kept:
+    """What the operators of a view keep, alone or together with other views."""
+
+    def __init__(self, store: Store, view: Declaration, sizes: Mapping[str, Any]) -> None:
+        self.own = f"v{view.number}"
+        self._shares: Mapping[str, str] = view.spec.get("shares", {})
+        self._store = store
+        self._view = view
+        self._sizes = sizes
+
+    def operator(self, line: Mapping[str, Any]) -> list[str]:
+        """An operator on a few lines."""
+        indent = "  " * (line["depth"] + 1)
+        made = [f"{indent}{line['kind']}: {line['text']}", f"{indent}  each tick: {line['work']}"]
+        return made + [f"{indent}  {self._state(state['name'], state['key'])}" for state in line["state"]]
+
+    def _state(self, name: str, key: str) -> str:
+        place = self._shares.get(name)
+        what = f"state {name} by {key}"
+        if place is None:
+            return f"{what}: {_size(self._sizes.get(f'{self.own}/{name}'))}"
+        if not place.startswith(SHARED):
+            return f"{what}: the rows of {place} themselves"
+        others = [each for each in self._users(place) if each != self._view.name]
+        return f"{what}: {_size(self._sizes.get(place))}" + (f", shared with {', '.join(others)}" if others else "")
+
+    def _users(self, place: str) -> list[str]:
+        views = [each for each in self._store.declarations().values() if each.kind == "view"]
+        return [view.name for view in views if place in view.spec.get("shares", {}).values()]
 
 
 def _size(detail: Any) -> str:

@@ -209,8 +209,7 @@ class Pipeline:
                 return replace_view(self._store, driving, old, sql, columns, on_error)
             plan, schema = driving.plan(name, sql)
             check_inputs(self._store, name, plan)
-            steady = driving.steady(plan.inputs)
-            spec = specification(name, sql, columns, plan, schema, on_error, steady)
+            spec = specification(name, sql, columns, plan, schema, on_error) | driving.terms(plan, on_error)
             return View.of(self._store.declare(name, "view", spec))
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
@@ -369,28 +368,6 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, path={self.path!r})"
-
-
-def reopen(path: str) -> Pipeline:
-    """Open the pipeline that a folder holds, under its own name and the time zone that its views have."""
-    database = os.path.join(path, DATABASE)
-    if not os.path.isfile(database):
-        raise HeadwaterError("there is no pipeline here", where=os.path.abspath(path), hint="check the path")
-    store = SqliteStore(database)
-    name, timezone = store.kept("pipeline.name"), store.kept("pipeline.timezone")
-    last = store.last_tick()
-    if last is not None:
-        timezone = last.detail.get("meaning", {}).get("time zone", timezone)
-    store.close()
-    if name is None:
-        raise HeadwaterError("this folder was never a whole pipeline", where=os.path.abspath(path))
-    return Pipeline(name, path, timezone=timezone or "UTC")
-
-
-def declared(pipeline: Pipeline) -> dict[str, Stream | Table]:
-    """All topics that any process declared, in the order of their declaration."""
-    names = [d.name for d in pipeline._store.declarations().values() if d.kind in {"stream", "table"}]
-    return {name: pipeline._topic(name) for name in names}
 
 
 def _folded(spec: Mapping[str, Any]) -> Any:

@@ -31,14 +31,15 @@ def replace(
     """
     plan, schema = driving.plan(old.name, sql)
     check_inputs(store, old.name, plan)
-    spec = specification(old.name, sql, key, plan, schema, on_error, driving.steady(plan.inputs))
+    spec = specification(old.name, sql, key, plan, schema, on_error) | driving.terms(plan, on_error)
     _check_order(store, old.name, spec)
     _check_readers(store, driving, old, spec)
     spec |= {"appends_only": False, "hold": hold}
     known = store.find(old.name + NEXT)
     if known is not None:
-        if {**known.spec, "hold": hold} == spec:
-            amended = Declaration(known.name, known.kind, known.number, spec)
+        again = {**known.spec, "hold": hold}
+        if again == {**spec, "shares": known.spec["shares"]}:
+            amended = Declaration(known.name, known.kind, known.number, again)
             if store.amend(amended):
                 return View.of(amended)
             raise _taken_over(old.name)

@@ -95,18 +95,11 @@ def checked_view(
 
 
 def specification(
-    name: str,
-    sql: str,
-    key: Sequence[str],
-    plan: Plan,
-    schema: Schema,
-    on_error: str = SUSPEND,
-    steady: Sequence[str] = (),
+    name: str, sql: str, key: Sequence[str], plan: Plan, schema: Schema, on_error: str = SUSPEND
 ) -> dict[str, Any]:
-    """What the store keeps of a view; its plan counts on that rows of those in `steady` never disappear."""
+    """What the store keeps of a view."""
     return {
         "on_error": on_error,
-        "steady": list(steady),
         "sql": sql,
         "key": list(_key_columns(name, key, schema)),
         "schema": schema.ddl,

@@ -13,12 +13,11 @@ from headwater.errors import HeadwaterError
 from headwater.schema import Schema, parse
 from headwater.store import Declaration, Store
 from headwater.topics import Topic
-from headwater.topics.declaration import DEAD_LETTERS
+from headwater.topics.declaration import DEAD_LETTERS, LETTER
 from headwater.topics.record_view import log_schema
 
 LOG = "__log"
 DEAD_LETTER = "dead_letter"
-_LETTERS = parse("reason STRING, column STRING, raw STRING, origin STRING")
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Relation:
         """What a view sets aside."""
         before = self.before.letters if self.before is not None else None
         name = self.name + DEAD_LETTERS
-        return Relation(name, "letters", self.number, _LETTERS, _LETTERS.arrow, (), None, self.since, before)
+        return Relation(name, "letters", self.number, LETTER, LETTER.arrow, (), None, self.since, before)
 
 
 def view_relation(name: str, number: int, spec: Mapping[str, Any]) -> Relation:

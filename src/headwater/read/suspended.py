@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwater.errors import ViewSuspended
+from headwater.views.sharing import SHARED
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Suspended:
     @property
     def reason(self) -> str:
         """Why, in a line."""
-        origin = f"it reads {self.because}, which is suspended: " if self.because else ""
+        hidden = not self.because or self.because.startswith(SHARED)
+        origin = "" if hidden else f"it reads {self.because}, which is suspended: "
         place = f", in {self.expression}" if self.expression else ""
         return f"{origin}{self.what}{place}" + (f", for the row {self.row}" if self.row else "")
 

@@ -15,10 +15,10 @@ from headwater.spark.analyse import Analyser
 from headwater.spark.build import Relation
 from headwater.spark.evaluate import Evaluator
 from headwater.spark.functions import register
-from headwater.spark.numbering import numbered
 from headwater.spark.session import start
 from headwater.spark.stages import Stages
 from headwater.views.function import Udf
+from headwater.views.numbering import numbered
 from headwater.views.plan import Plan, Recompute
 
 
@@ -78,6 +78,12 @@ class Engine:
                 except HeadwaterError as error:
                     hint = "Spark does not accept this query"
                     raise ViewRefused(error.what, where=name, hint=hint) from error
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two plans' expressions give the same for the same rows, as far as Spark can tell."""
+        return (one is None and other is None) or (
+            type(one) is type(other) and bool(self._evaluator.query(one).sameResult(self._evaluator.query(other)))
+        )
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped."""

@@ -77,6 +77,15 @@ class Evaluator:
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 
+    def query(self, computing: Computing | Recomputing) -> Java:
+        """What is evaluated, as a plan over no rows."""
+        if isinstance(computing, Recomputing):
+            return computing.operator
+        plan = self._catalyst.local(self._catalyst.sequence(computing.attributes))
+        for step in computing.steps:
+            plan = self._catalyst.with_child(step, plan)
+        return plan
+
     def recompute(self, computing: Recomputing, tables: Sequence[pa.Table]) -> pa.Table:
         """What an operator gives for the rows of its inputs: its columns and `_hash`."""
         self.queries += 1

@@ -12,6 +12,7 @@ from headwater.state.consolidate import combine
 from headwater.state.gather import Indices
 from headwater.state.open_run import OpenRun, open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.state.shape import shaped
 from headwater.state.threads import in_order
 
 SLICE_ROWS = 1 << 20
@@ -32,7 +33,19 @@ class Arrangement:
         self.schema = schema
         self.runs = tuple(runs)
         self._folder = folder
+        self._stored = schema
+        self._columns: list[str] | None = None
         self._opened: dict[Run, OpenRun] = {}
+
+    def select(self, columns: Sequence[str], schema: pa.Schema) -> Arrangement:
+        """The same rows with these columns alone, under the names and types of `schema`.
+
+        Rows that differ in other columns only may be there several times.
+        """
+        chosen = Arrangement(self._folder, schema, self.runs)
+        chosen._stored = self._stored
+        chosen._columns = [*columns, HASH, WEIGHT]
+        return chosen
 
     @property
     def rows(self) -> int:
@@ -50,7 +63,7 @@ class Arrangement:
         found = []
         for run in self.runs:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
-            part = self._open(run).find(wanted[first:last]) if first < last else None
+            part = self._open(run).find(wanted[first:last], self._columns) if first < last else None
             if part is not None:
                 found.append(self._shaped(part))
         return combine(found, ordered=False) if found else self.schema.empty_table()
@@ -109,9 +122,11 @@ class Arrangement:
     def _open(self, run: Run) -> OpenRun:
         opened = self._opened.get(run)
         if opened is None:
-            opened = self._opened[run] = open_run(self._folder, run, self.schema)
+            opened = self._opened[run] = open_run(self._folder, run, self._stored)
         return opened
 
     def _shaped(self, table: pa.Table) -> pa.Table:
         """The table with this schema: whether columns may be null is not the file's business."""
+        if self._columns is not None:
+            return shaped(table.select(self._columns), self.schema)
         return pa.Table.from_arrays(table.columns, schema=self.schema)

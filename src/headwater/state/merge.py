@@ -10,7 +10,7 @@ come meanwhile join in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -25,24 +25,44 @@ CROWD = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Crowd:
+    """Runs of one tier, and a range of hashes that each cover in part and four or more cover everywhere."""
+
+    runs: tuple[Run, ...]
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The runs from now on, which have the same sum as before, and how many bytes were written for it."""
+    """The runs from now on, which have the same sum as before, and how many bytes were written for it.
+
+    `left` is what needs it too, but not now.
+    """
 
     runs: tuple[Run, ...]
     rewritten_bytes: int
+    left: Crowd | None = None
 
 
-def merge(folder: str, schema: pa.Schema, runs: Sequence[Run], writer: RunFile, budget: int) -> MergeResult:
+def merge(
+    folder: str, schema: pa.Schema, runs: Sequence[Run], writer: RunFile, budget: int, *, elsewhere: bool = False
+) -> MergeResult:
     """Merge what needs it, small runs first, reading and writing no more than about `budget` bytes.
 
     The result depends on nothing but the arguments. To keep up, the budget must be several (eight are enough) times
     the bytes added since the last call. It is also the size of the pieces in which large runs are merged, so it
     should not be a small part of the whole: a hundredth gives some hundred runs.
+
+    If large crowds are merged `elsewhere`, at their own time and whole, those that the budget does not allow are
+    left, unless they have become twice as large as they should.
     """
     current = tuple(runs)
     spent = written = 0
     while spent < budget and (crowd := _first_crowd(current)) is not None:
         step = _Step.of(folder, schema, crowd, budget - spent)
+        if step.is_cut and elsewhere and _crowded(crowd.runs, 2 * CROWD) is None:
+            return MergeResult(current, written, crowd)
         if step.is_cut and spent and budget - spent < budget // 4:
             break  # better a larger piece next time
         merged = step.run(writer)
@@ -52,13 +72,13 @@ def merge(folder: str, schema: pa.Schema, runs: Sequence[Run], writer: RunFile, 
     return MergeResult(current, written)
 
 
-@dataclass(frozen=True, slots=True)
-class _Crowd:
-    """Runs of one tier, and a range of hashes that each cover in part and four or more cover everywhere."""
-
-    runs: tuple[Run, ...]
-    low: int
-    high: int
+def merge_crowd(
+    folder: str, schema: pa.Schema, crowd: Crowd, writer: RunFile, pause: Callable[[], None]
+) -> tuple[Run, ...]:
+    """The runs that take a crowd's place. `pause` is called now and then, and may raise to give up."""
+    whole = Arrangement(folder, schema, crowd.runs)
+    step = _Step.of(folder, schema, crowd, whole.bytes)
+    return (*step.remains(), *step.run(writer, pause))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +95,7 @@ class _Step:
     bytes: int
 
     @classmethod
-    def of(cls, folder: str, schema: pa.Schema, crowd: _Crowd, budget: int) -> _Step:
+    def of(cls, folder: str, schema: pa.Schema, crowd: Crowd, budget: int) -> _Step:
         """As much of the crowd, from its low end, as the budget allows, but something."""
         arrangement = Arrangement(folder, schema, crowd.runs)
         row_bytes = max(1, arrangement.bytes // max(1, arrangement.rows))
@@ -83,14 +103,19 @@ class _Step:
         rows = arrangement.count(crowd.low, high)
         return cls(folder, schema, crowd.runs, crowd.low, high, high < crowd.high, rows, rows * row_bytes)
 
-    def run(self, writer: RunFile) -> list[Run]:
+    def run(self, writer: RunFile, pause: Callable[[], None] = lambda: None) -> list[Run]:
         """Write the sum: one run, or none if nothing is left of it."""
-        slices = Arrangement(self.folder, self.schema, self.runs).scan(self.low, self.high)
+        slices = self._slices(pause)
         first = next(slices, None)
         if first is None:
             return []
         run = writer.add_sorted(chain([first], slices), low=self.low, high=self.high)
         return [replace(run, whole=max(1, self._whole() * run.rows // self.rows))]
+
+    def _slices(self, pause: Callable[[], None]) -> Iterator[pa.Table]:
+        for table in Arrangement(self.folder, self.schema, self.runs).scan(self.low, self.high):
+            pause()
+            yield table
 
     def _whole(self) -> int:
         """How many rows the inputs would have together, if they all covered all hashes."""
@@ -118,25 +143,25 @@ def tier(run: Run) -> int:
     return max(0, (run.whole.bit_length() - 1) // 2 - 2)
 
 
-def _first_crowd(runs: Sequence[Run]) -> _Crowd | None:
+def _first_crowd(runs: Sequence[Run]) -> Crowd | None:
     """Of the lowest tier that has one, the crowd at the lowest hashes."""
     for _, group in groupby(sorted(runs, key=tier), key=tier):
         members = tuple(group)
         found = _crowded(members) if len(members) >= CROWD else None
         if found is not None:
             low, high = found
-            return _Crowd(tuple(run for run in members if run.low <= high and run.high >= low), low, high)
+            return Crowd(tuple(run for run in members if run.low <= high and run.high >= low), low, high)
     return None
 
 
-def _crowded(runs: Sequence[Run]) -> tuple[int, int] | None:
-    """The lowest range of hashes of which each is covered by so many runs that it is a crowd."""
+def _crowded(runs: Sequence[Run], many: int = CROWD) -> tuple[int, int] | None:
+    """The lowest range of hashes of which each is covered by so many runs."""
     changes = sorted(chain(((run.low, 1) for run in runs), ((run.high + 1, -1) for run in runs)))
     depth, low = 0, None
     for place, steps in groupby(changes, key=lambda change: change[0]):
         depth += sum(step for _, step in steps)
-        if low is None and depth >= CROWD:
+        if low is None and depth >= many:
             low = place
-        elif low is not None and depth < CROWD:
+        elif low is not None and depth < many:
             return low, place - 1
     return None

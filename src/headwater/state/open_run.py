@@ -63,14 +63,14 @@ class OpenRun:
         """The rows at these positions, without a copy."""
         return self._table.slice(start, end - start)
 
-    def find(self, wanted: Indices) -> pa.Table | None:
-        """The rows with these hashes, which ascend without repeating; None if there are none."""
+    def find(self, wanted: Indices, columns: list[str] | None = None) -> pa.Table | None:
+        """The rows with these hashes, which ascend without repeating, in all columns or some; None if none."""
         if not len(wanted):
             return None
         begins = np.searchsorted(wanted, self._firsts)
         ends = np.searchsorted(wanted, self._lasts, side="right")
         found = [
-            batch.take(pa.array(rows))
+            (batch if columns is None else batch.select(columns)).take(pa.array(rows))
             for batch, hashes, begin, end in zip(self._batches, self._hashes, begins, ends, strict=True)
             if begin < end and len(rows := _positions(hashes, wanted[begin:end]))
         ]

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
 
 from headwater.log import Cut, EmbeddedLog, Log
 from headwater.operators.failing import EvaluationFailed
-from headwater.operators.table import negated
+from headwater.operators.keys import hashed_schema
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
-from headwater.state.run import Run
 from headwater.store import NEXT
 from headwater.tick.aside import Aside
-from headwater.tick.inputs import FromLog, FromState, Input, is_complete
+from headwater.tick.inputs import FromLog, FromState, Input, TakenBack, is_complete
 from headwater.tick.large import Large, Stages
 from headwater.tick.output import view_change
-from headwater.tick.pieces import Negated, Piece
+from headwater.tick.past import Past
 from headwater.tick.relations import arranged, arrangement_of, columns_of, table_change
 from headwater.tick.small import Evaluator, Small
 from headwater.tick.state import TickState
 from headwater.tick.tasks import Places
-from headwater.views.plan import Field, Plan, Source, Union
+from headwater.views.plan import Field, Keyed, Source, Union
+from headwater.views.sharing import Split
 
 
 class Engine(Evaluator, Protocol):
@@ -48,30 +49,32 @@ class Since:
 class Computation:
     """What one tick computes. Views may be computed by several threads, each after those it reads.
 
-    A relation whose inputs changed by more than `small_rows` rows is computed by executors. `history` has the runs
-    of what ticks after a given one, and before this one, changed in a relation.
+    What views share is computed like a view, under its own name. A relation whose inputs changed by more than
+    `small_rows` rows is computed by executors.
     """
 
     def __init__(
         self,
         relations: Mapping[str, Relation],
+        shared: Mapping[str, Keyed],
         log: Log,
         state: TickState,
         after: Cut,
         until: Cut,
         *,
         engine: Engine,
-        history: Callable[[Relation, int], Sequence[Run]],
+        past: Past,
         scratch: str,
         small_rows: int,
     ) -> None:
         self._relations = dict(relations)
+        self._shared = shared
         self._log = log
         self._state = state
         self._after = after
         self._until = until
         self._engine = engine
-        self._history = history
+        self._past = past
         self._places = Places(state.folder, scratch, state.name)
         self._small_rows = small_rows
         self._changes: dict[str, Input] = {}
@@ -96,63 +99,83 @@ class Computation:
         else:
             assert isinstance(self._log, EmbeddedLog)
             extents = self._log.extents(relation.name, after=self._after, until=self._until)
-            self._large(arrangement_of(relation), lambda _: [], filling=False).table(relation, extents)
+            self._large(arrangement_of(relation), {}, filling=False).table(relation, extents)
         return self._kept(relation, change)
 
     def _kept(self, relation: Relation, change: pa.Table | None) -> Input:
         """Note that a relation was computed; those that read it get its change."""
-        made = self._added(relation, change)
-        with self._threads:
-            if made.rows:
-                self.changed.add(arrangement_of(relation))
-        return made
+        return self._noted(arrangement_of(relation), arranged(relation), change)
 
-    def _added(self, relation: Relation, change: pa.Table | None = None) -> FromState:
-        return FromState(relation, self._state, self._state.change(arrangement_of(relation)), change)
+    def _noted(self, arrangement: str, schema: pa.Schema, change: pa.Table | None = None) -> FromState:
+        with self._threads:
+            if runs := self._state.change(arrangement):
+                self.changed.add(arrangement)
+        before = partial(self._state.before, arrangement, schema)
+        return FromState(self._state, schema, runs, table=change, old=lambda: before().runs)
 
     # -- views
 
-    def view(self, name: str, plan: Plan, *, filling: bool, since: Since | None = None) -> None:
+    def view(self, name: str, split: Split, *, filling: bool, since: Since | None = None) -> None:
         """Compute a view's change and add it to its rows: by what its inputs changed in this tick, or since one."""
-        self.taken[name] = 0
         relation = self._relations[name]
-        inputs = {each: self._input(each, filling=filling, since=since) for each in plan.relations}
-        rows = self.taken[name] = sum(each.rows for each in inputs.values())
+        arrangement, schema = arrangement_of(relation), arranged(relation)
+        inputs = self._taken(name, split.relations, filling=filling, since=since)
         if filling:
-            self.filling[name] = rows
-            self._state.touch(arrangement_of(relation), arranged(relation))
-        elif not rows:
-            self._done(relation, self._added(relation), None)
+            self.filling[name] = self.taken[name]
+            self._state.touch(arrangement, schema)
+        elif not self.taken[name]:
+            self._done(relation, self._noted(arrangement, schema), None)
             return
-        if rows <= self._small_rows:
-            self._view_here(relation, plan, inputs, filling=filling)
-            return
-        pieces, aside = (lambda name: inputs[name].pieces()), self._aside(relation)
-        large = self._large(arrangement_of(relation), pieces, filling=filling, aside=aside)
-        large.view(relation, plan.root)
-        self._done(relation, self._kept(relation, None), "large", large.rows_read)
-
-    def _view_here(self, relation: Relation, plan: Plan, inputs: Mapping[str, Input], *, filling: bool) -> None:
-        arrangement = arrangement_of(relation)
-        tables = {name: each.table() for name, each in inputs.items()}
         aside = self._aside(relation)
-        small = Small(arrangement, self._state, self._engine, tables.__getitem__, filling=filling, aside=aside)
-        old = self._state.before(arrangement, arranged(relation))
-        change = view_change(relation, small.run(plan.root), old)
+        if self.taken[name] > self._small_rows:
+            large = self._large(arrangement, inputs, filling=filling, aside=aside)
+            large.view(relation, split.root)
+            self._done(relation, self._kept(relation, None), "large", large.rows_read)
+            return
+        small = Small(arrangement, self._state, self._engine, inputs, filling=filling, aside=aside)
+        change = view_change(relation, small.run(split.root), self._state.before(arrangement, schema))
         if change.num_rows:
             self._state.add(arrangement, change)
         self._done(relation, self._kept(relation, change), "small", small.rows_read)
 
-    def _large(
-        self, name: str, pieces: Callable[[str], Sequence[Piece]], *, filling: bool, aside: Aside | None = None
-    ) -> Large:
+    def share(self, name: str, *, filling: bool, since: Since | None = None) -> None:
+        """Compute the change of what views share, as `view` does."""
+        keyed, change, read = self._shared[name], None, 0
+        schema = hashed_schema(keyed.node.schema)
+        inputs = self._taken(name, keyed.relations, filling=filling, since=since)
+        if filling:
+            self._state.touch(name, schema)
+        if self.taken[name] > self._small_rows:
+            large = self._large(name, inputs, filling=filling)
+            large.shared(keyed)
+            read = large.rows_read
+        elif filling or self.taken[name]:
+            small = Small(name, self._state, self._engine, inputs, filling=filling)
+            change, read = small.by_key(keyed), small.rows_read
+            if change.num_rows:
+                self._state.add(name, change)
+        made = self._noted(name, schema, change)
+        with self._threads:
+            self._changes[name] = made
+            self.rows_read += read
+
+    def _taken(
+        self, name: str, relations: Sequence[str], *, filling: bool, since: Since | None
+    ) -> dict[str, Input]:
+        """What is to be taken in of some relations."""
+        self.taken[name] = 0
+        inputs = {each: self._input(each, filling=filling, since=since) for each in relations}
+        self.taken[name] = sum(each.rows for each in inputs.values())
+        return inputs
+
+    def _large(self, name: str, inputs: Mapping[str, Input], *, filling: bool, aside: Aside | None = None) -> Large:
         return Large(
             name,
             self._state,
             self._engine.stages,
             self._engine,
             self._places,
-            pieces,
+            inputs,
             filling=filling,
             small_rows=self._small_rows,
             aside=aside,
@@ -183,31 +206,41 @@ class Computation:
                 self.rows_read += rows_read
 
     def discard(self, name: str) -> None:
-        """Leave a view, and all that it keeps, as the last tick left them."""
-        self._state.discard(arrangement_of(self._relations[name]))
+        """Leave a view, or what is shared, and all that it keeps, as the last tick left them."""
+        self._state.discard(name if name in self._shared else arrangement_of(self._relations[name]))
 
     def moved(self, names: Collection[str]) -> bool:
         """Whether one of these relations changes in this tick."""
         return any(self._input(name, filling=False).rows for name in names)
 
     def _input(self, name: str, *, filling: bool, since: Since | None = None) -> Input:
-        """What a view has to take in of a relation."""
+        """What a view has to take in of a relation, or of what is shared."""
+        if name in self._shared:
+            return self._from_state(name, name, hashed_schema(self._shared[name].node.schema), filling, since)
         with self._threads:
             relation = self._relations[name]
         if relation.kind in {"stream", "log"}:
-            after = Cut() if filling else since.cut if since is not None else self._after
-            if since is not None and not is_complete(relation, self._log, after):
-                msg = f"what came to {relation.name} after tick {since.tick} is no longer in the log"
-                raise EvaluationFailed(msg, hint="drop the view and declare it anew")
-            return FromLog(relation, self._log, after, self._until)
-        arrangement = arrangement_of(relation)
+            return self._from_log(relation, filling, since)
+        return self._from_state(name, arrangement_of(relation), arranged(relation), filling, since)
+
+    def _from_log(self, relation: Relation, filling: bool, since: Since | None) -> Input:
+        after = Cut() if filling else since.cut if since is not None else self._after
+        if since is not None and not is_complete(relation, self._log, after):
+            msg = f"what came to {relation.name} after tick {since.tick} is no longer in the log"
+            raise EvaluationFailed(msg, hint="drop the view and declare it anew")
+        return FromLog(relation, self._log, after, self._until)
+
+    def _from_state(
+        self, name: str, arrangement: str, schema: pa.Schema, filling: bool, since: Since | None
+    ) -> Input:
         if filling:
-            return FromState(relation, self._state, self._state.after(arrangement, arranged(relation)).runs)
-        if since is not None:
-            runs = [*self._history(relation, since.tick), *self._state.change(arrangement)]
-            return FromState(relation, self._state, runs)
-        with self._threads:
-            return self._changes[name]
+            return FromState(self._state, schema, self._state.after(arrangement, schema).runs)
+        if since is None:
+            with self._threads:
+                return self._changes[name]
+        relation = self._relations.get(name, name)
+        runs = [*self._past.changes(relation, since.tick), *self._state.change(arrangement)]
+        return FromState(self._state, schema, runs, old=lambda: self._past.rows(arrangement, since.tick))
 
     # -- replacing
 
@@ -234,19 +267,20 @@ class Computation:
     def _difference(self, old: Relation, new: Relation) -> None:
         """Tell readers what changes when one relation takes another's place."""
         aside = f"{arrangement_of(new)}/difference"
-        parts = {
-            "old": FromState(old, self._state, self._state.before(arrangement_of(old), arranged(old)).runs),
-            "new": FromState(new, self._state, self._state.after(arrangement_of(new), arranged(new)).runs),
+        before = self._state.before(arrangement_of(old), arranged(old)).runs
+        after = self._state.after(arrangement_of(new), arranged(new)).runs
+        parts: dict[str, Input] = {
+            "old": TakenBack(FromState(self._state, arranged(old), before)),
+            "new": FromState(self._state, arranged(new), after),
         }
         if sum(each.rows for each in parts.values()) <= self._small_rows:
-            both = pa.concat_tables([negated(parts["old"].table()), parts["new"].table()])
+            both = pa.concat_tables([each.table() for each in parts.values()])
             nothing = Arrangement(self._state.folder, arranged(new), ())
             self._state.add(aside, view_change(new, both, nothing))
         else:
             fields = tuple(Field(each.name, each.type) for each in columns_of(new))
             columns = tuple(new.columns.names)
             sides = tuple(Source(fields, relation=each, columns=columns) for each in parts)
-            taken = {"old": [Negated(piece) for piece in parts["old"].pieces()], "new": parts["new"].pieces()}
-            large = self._large(aside, taken.__getitem__, filling=False)
+            large = self._large(aside, parts, filling=False)
             large.view(new, Union(fields, inputs=sides))
         self._state.tell(arrangement_of(new), aside)

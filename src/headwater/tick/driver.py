@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,20 +17,18 @@ from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavail
 from headwater.files import Files, disk_errors_told
 from headwater.log import Cut, Log
 from headwater.read.relation import Relation
-from headwater.read.suspended import suspended
 from headwater.spark.engine import Engine
 from headwater.state.manifest import Manifest
 from headwater.state.pins import Pins
-from headwater.state.run import Run
-from headwater.store import NEXT, Declaration, Lease, Store, TickRecord
+from headwater.store import Declaration, Lease, Store, TickRecord
 from headwater.tick.computation import Computation
-from headwater.tick.inputs import is_complete
-from headwater.tick.relations import hashed
+from headwater.tick.merging import Merging
+from headwater.tick.past import SHARES, Declared, Past
 from headwater.tick.report import Tick
 from headwater.tick.state import TickState
 from headwater.tick.sweep import clear_scratch, expire, sweep
-from headwater.tick.views import Attempts, Declared, Views, anew
-from headwater.views.plan import Plan
+from headwater.tick.views import Attempts, Views
+from headwater.views.sharing import Split
 
 SMALL_ROWS = 20_000
 """A view whose inputs changed by no more rows is computed in this process."""
@@ -46,6 +44,18 @@ class Retention:
     seconds: float
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What a tick has to do: take in the log between two cuts."""
+
+    number: int
+    cut: Cut
+    after: Cut
+    declared: Declared
+    views: Views
+    state: TickState
+
+
 class Driver:
     """Ticks one pipeline, for whoever holds its lease. One thread at a time."""
 
@@ -58,7 +68,7 @@ class Driver:
         clock: Clock,
         engine: Engine,
         declared: Callable[[], Declared],
-        plan: Callable[[Declaration], Plan],
+        plan: Callable[[Declaration], Split],
         retention: Retention,
         *,
         max_rows: int,
@@ -78,7 +88,8 @@ class Driver:
         self._max_rows = max_rows
         self._files = files or Files()
         self._pins = Pins(self._folder)
-        self._plans: dict[int, Plan] = {}
+        self._merging = Merging(self._files, self._folder)
+        self._past = Past(store, log, declared)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tick")
         self._functions: object = None
         self._computation: Computation | None = None
@@ -106,41 +117,29 @@ class Driver:
         oldest = next(iter(self._store.ticks()), (0, 0))[0]
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
             self._functions = functions
-            self._plans.clear()
             self._attempts.forget()
-        stale = self._stale(last, oldest)
-        self._renew(stale)
+        stale = self._past.stale(last, oldest)
+        self._past.renew(stale)
         declared = self._declared()
         before = self._state_before(epoch, last)
+        if before is not None:
+            before = self._past.trusted(before, last, stale)
         topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
         after = _known_cut(last, topics)
         cut = self._log.cut(list(topics), after=after, target=self._max_rows)
-        rebuilding = before is None
         views = Views(declared, last, before, self._attempts, oldest=oldest, stale=stale)
-        if not cut.rows and not views.waiting and not rebuilding:
+        if not cut.rows and not views.waiting and before is not None:
             self._check_current(epoch)
             return None
         number = last.number + 1 if last else 1
         state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
-        computation = Computation(
-            declared.relations,
-            self._log,
-            state,
-            Cut() if rebuilding else after,
-            cut,
-            engine=self.engine,
-            history=self._history,
-            scratch=os.path.join(self._scratch, state.name),
-            small_rows=self.small_rows,
-        )
-        self._computation = computation
-        self._files.make_folder(os.path.join(self._scratch, state.name))
+        work = _Work(number, cut, Cut() if before is None else after, declared, views, state)
         try:
-            self._compute(computation, views, declared, number)
+            computation = self._computed(work)
             if not cut.rows and not views.news and state.is_empty:
                 state.abandon()
                 return None
-            record = self._written(computation, views, state, number, cut, topics, started)
+            record = self._written(work, computation, topics, started)
         except BaseException as error:
             state.abandon()
             if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
@@ -150,68 +149,21 @@ class Driver:
             self._computation = None
             shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
         # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
-        self._store.commit(record, epoch=epoch, alone=rebuilding, renamed=views.renamed(number))
+        self._store.commit(record, epoch=epoch, alone=before is None, renamed=views.renamed(number))
         crashpoint.reach("tick.committed")
-        self._keep_house(epoch, number, forced=rebuilding)
+        self._merging.committed(state.crowded, f"{epoch}-{number}")
+        self._keep_house(epoch, number, forced=before is None)
         return Tick.of(record)
+
+    @property
+    def merging(self) -> bool:
+        """Whether runs of the state are being merged beside the ticks."""
+        return bool(self._merging.files)
 
     def filling(self) -> str:
         """The views that are being filled at this moment, and from how many rows; for people who wait."""
         now = dict(self._computation.filling) if self._computation is not None else {}
         return ", ".join(f"{name} from {rows:,} rows" for name, rows in now.items())
-
-    def _history(self, relation: Relation, after: int) -> list[Run]:
-        """What the ticks after a given one changed in a relation."""
-        last = self._store.last_tick()
-        assert last is not None
-        return [
-            run
-            for each, since, until in relation.spans(after, last.number)
-            for _, detail in self._store.details(f"{each.arrangement}/changes", after=since, until=until)
-            for run in Manifest.from_dict(detail).runs
-        ]
-
-    def _stale(self, last: TickRecord | None, oldest: int) -> list[str]:
-        """The suspended views that cannot catch up with what is kept.
-
-        Some of what they missed has expired, or one that they read was replaced by one that is arranged otherwise.
-        """
-        stopped = suspended(last.detail) if last is not None else {}
-        declared = self._declared() if stopped else Declared({}, {})
-        found = []
-        for name, each in stopped.items():
-            view = declared.views.get(name)
-            if view is None or view.number != each.number or not each.since or last is None:
-                continue
-            inputs = [declared.relations[n] for n in view.spec["inputs"] if n in declared.relations]
-            spans = [{hashed(part) for part, _, _ in r.spans(each.since, last.number)} for r in inputs]
-            if each.since < oldest or any(len(arranged) > 1 for arranged in spans):
-                found.append(name)
-        return found
-
-    def _renew(self, stale: Sequence[str]) -> None:
-        """Have stale views replaced by themselves, made anew, unless the log has lost its beginning."""
-        for name in stale:
-            view, base = self._store.find(name), name.removesuffix(NEXT)
-            if view is None or not self._is_repeatable(view):
-                continue
-            if name != base:  # what is to replace another is simply begun again
-                self._store.forget(view)
-            if self._store.find(base + NEXT) is None:
-                self._store.declare(base + NEXT, "view", anew(view))
-
-    def _is_repeatable(self, view: Declaration) -> bool:
-        """Whether the log still has all that a view reads of it."""
-        relations = [self._declared().relations.get(name) for name in view.spec["inputs"]]
-        streams = [each for each in relations if each is not None and each.kind in {"stream", "log"}]
-        return all(is_complete(each, self._log, Cut()) for each in streams)
-
-    def _unrepeatable(self) -> set[int]:
-        """The last good ticks of suspended views that cannot be made anew."""
-        last, declared = self._store.last_tick(), self._declared()
-        stopped = suspended(last.detail) if last is not None else {}
-        views = {name: declared.views[name] for name in stopped if name in declared.views}
-        return {stopped[name].since for name, view in views.items() if not self._is_repeatable(view)}
 
     def _check_current(self, epoch: int, cause: BaseException | None = None) -> None:
         current = self._store.lease().epoch
@@ -266,29 +218,34 @@ class Driver:
             msg = f"{reason}, and the state cannot be built again: the log has lost {'; '.join(gone)}"
             raise HeadwaterError(msg, where=self._folder, hint=hint)
 
-    def _compute(self, computation: Computation, views: Views, declared: Declared, number: int) -> None:
+    def _computed(self, work: _Work) -> Computation:
+        """All changes of a tick."""
+        splits = {name: self._planned(view) for name, view in work.declared.views.items()}
+        scratch = os.path.join(self._scratch, work.state.name)
+        computation = self._computation = Computation(
+            work.declared.relations,
+            {name: keyed for split in splits.values() for name, keyed in split.shared.items()},
+            self._log,
+            work.state,
+            work.after,
+            work.cut,
+            engine=self.engine,
+            past=self._past,
+            scratch=scratch,
+            small_rows=self.small_rows,
+        )
+        self._files.make_folder(scratch)
         computation.tables()
         crashpoint.reach("tick.tables")
-        plans = {name: self._plan(view) for name, view in declared.views.items()}
-        views.compute(computation, plans, self._threads, number)
+        work.views.compute(computation, splits, self._threads, work.number)
         crashpoint.reach("tick.computed")
-
-    def _plan(self, view: Declaration) -> Plan:
-        if view.number not in self._plans:
-            self._plans[view.number] = self._planned(view)
-        return self._plans[view.number]
+        return computation
 
     def _written(
-        self,
-        computation: Computation,
-        views: Views,
-        state: TickState,
-        number: int,
-        cut: Cut,
-        topics: Mapping[str, int],
-        started: float,
+        self, work: _Work, computation: Computation, topics: Mapping[str, int], started: float
     ) -> TickRecord:
-        state.merge()
+        state, cut, views = work.state, work.cut, work.views
+        state.merge(self._merging)
         crashpoint.reach("tick.written")
         state.finish()
         crashpoint.reach("tick.synced")
@@ -304,16 +261,17 @@ class Driver:
             "meaning": self.engine.meaning,
             "topics": topics,
             "suspended": {name: each.as_dict() for name, each in views.suspended.items()},
+            SHARES: {name: each and each.as_dict() for name, each in views.shared.items()},
         }
-        records = state.records(number, computation.changed)
-        return TickRecord(number, self._clock.now(), cut.as_dict(), records, detail)
+        records = state.records(work.number, computation.changed)
+        return TickRecord(work.number, self._clock.now(), cut.as_dict(), records, detail)
 
     def _keep_house(self, epoch: int, number: int, *, forced: bool) -> None:
         if number % _SWEEP_EVERY and not forced:
             return
         now = self._clock.now()
         limits = self._retention
-        needed = self._unrepeatable()
+        needed = self._past.unrepeatable()
         expire(self._store, self._pins, now, epoch, ticks=limits.ticks, seconds=limits.seconds, also=needed)
         self._drop_forgotten(number)
         crashpoint.reach("tick.expired")
@@ -322,7 +280,7 @@ class Driver:
     def _drop_forgotten(self, number: int) -> None:
         """Forget the state of views that are not declared any more, or that no kept version has."""
         oldest = self._store.ticks()[0][0]
-        needed = set()
+        needed = set(self._declared().shared)
         for each in self._declared().relations.values():
             now: Relation | None = each
             while now is not None:
@@ -334,10 +292,11 @@ class Driver:
 
     def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between
-            sweep(self._store, self._files, self._folder, epoch, committed)
+            sweep(self._store, self._files, self._folder, epoch, committed, sparing=self._merging.files)
 
     def close(self) -> None:
         """Stop the threads and Spark."""
+        self._merging.close()
         self._threads.shutdown()
         self.engine.close()
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
-from headwater.change import WEIGHT
+from headwater.change import HASH, WEIGHT
 from headwater.log import Cut, EmbeddedLog, Log
+from headwater.operators.keys import hashed_schema
+from headwater.operators.table import negated
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
 from headwater.state.run import Run
-from headwater.tick.pieces import Piece, arranged_pieces, recorded_pieces
-from headwater.tick.relations import arranged, columns_of, stream_rows
+from headwater.state.shape import shaped
+from headwater.tick.pieces import Negated, Piece, arranged_pieces, recorded_pieces
+from headwater.tick.relations import columns_of, stream_rows
 from headwater.tick.state import TickState
+from headwater.views.plan import Arranged
 
 
 class Input(Protocol):
@@ -72,15 +76,25 @@ def is_complete(relation: Relation, log: Log, after: Cut) -> bool:
 
 
 class FromState:
-    """Rows of a table or view, from runs of its arrangement."""
+    """Rows of an arrangement: those of `runs`, which are in memory as `table` too if that is given.
+
+    `old` gives the runs of the rows that were there before them.
+    """
 
     def __init__(
-        self, relation: Relation, state: TickState, runs: Sequence[Run], table: pa.Table | None = None
+        self,
+        state: TickState,
+        schema: pa.Schema,
+        runs: Sequence[Run],
+        *,
+        table: pa.Table | None = None,
+        old: Callable[[], Sequence[Run]] = tuple,
     ) -> None:
-        self._relation = relation
         self._state = state
+        self._schema = schema
         self._table = table
-        self._arrangement = Arrangement(state.folder, arranged(relation), runs)
+        self._arrangement = Arrangement(state.folder, schema, runs)
+        self._old = old
 
     @property
     def rows(self) -> int:
@@ -89,12 +103,49 @@ class FromState:
 
     def table(self) -> pa.Table:
         """The rows, from memory if they are there."""
-        table = self._table
-        if table is None:
+        return self._whole().drop_columns([HASH])
+
+    def _whole(self) -> pa.Table:
+        if self._table is None:
             tables = list(self._arrangement.scan())
-            table = pa.concat_tables(tables) if tables else self._arrangement.schema.empty_table()
-        return table.select([*self._relation.columns.names, WEIGHT])
+            self._table = pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return self._table
 
     def pieces(self) -> Sequence[Piece]:
         """The rows by ranges of hashes."""
         return list(arranged_pieces(self._arrangement, self._state.folder))
+
+    def arranged(self, node: Arranged) -> tuple[pa.Table, Arrangement]:
+        """The rows with their hashes, and those before, with the columns of an operator's input."""
+        columns, schema = [*node.columns, HASH, WEIGHT], hashed_schema(node.schema)
+        return shaped(self._whole().select(columns), schema), self.held.select(node.columns, schema)
+
+    @property
+    def held(self) -> Arrangement:
+        """The rows that were there before."""
+        return Arrangement(self._state.folder, self._schema, self._old())
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Its runs."""
+        return self._arrangement.runs
+
+
+class TakenBack:
+    """The rows of another input, taken back."""
+
+    def __init__(self, given: Input) -> None:
+        self._given = given
+
+    @property
+    def rows(self) -> int:
+        """As many as the other has."""
+        return self._given.rows
+
+    def table(self) -> pa.Table:
+        """The rows with their weights turned around."""
+        return negated(self._given.table())
+
+    def pieces(self) -> Sequence[Piece]:
+        """The same in pieces."""
+        return [Negated(piece) for piece in self._given.pieces()]

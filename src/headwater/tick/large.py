@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +18,8 @@ from headwater.operators.recompute import output_schema
 from headwater.read.relation import Relation
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.aside import Aside
+from headwater.tick.inputs import FromState
+from headwater.tick.inputs import Input as Given
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
 from headwater.tick.small import Evaluator, applied
@@ -30,14 +32,28 @@ from headwater.tick.tasks import (
     RecordSpooling,
     Report,
     Spooling,
+    Taken,
     portable,
     records_schema,
     run_of,
     shares,
     spooled,
 )
-from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Recompute, Source, Union
+from headwater.views.plan import (
+    Aggregate,
+    Arranged,
+    Constant,
+    Fragment,
+    Join,
+    Keyed,
+    Node,
+    Recompute,
+    Source,
+    Union,
+)
 
+State = tuple[str, pa.Schema] | None
+"""The name and the columns of what is kept of an input for the next tick; None if others keep it."""
 RECOMPUTED_ROWS = 100_000
 """So many rows at most are evaluated anew at a time, unless one key has more."""
 
@@ -75,7 +91,7 @@ class Large:
         stages: Stages,
         evaluator: Evaluator,
         places: Places,
-        pieces: Callable[[str], Sequence[Piece]],
+        inputs: Mapping[str, Given],
         *,
         filling: bool,
         small_rows: int,
@@ -88,7 +104,7 @@ class Large:
         self._evaluator = evaluator
         self._small_rows = small_rows
         self._places = places
-        self._pieces = pieces
+        self._inputs = inputs
         self._filling = filling
         self.rows_read = 0
 
@@ -97,22 +113,28 @@ class Large:
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
         runs = self._spool(root, tuple(_named(root, relation, hashed(relation))), consolidated=True)
-        schema = hashed_schema(root.schema)
-        self._operate(portable(relation), [(runs, schema)], [(self._name, arranged(relation))])
+        given = Input(hashed_schema(root.schema), runs, self._held(self._name, arranged(relation)))
+        self._operate(portable(relation), [given], [(self._name, arranged(relation))])
+
+    def shared(self, keyed: Keyed) -> None:
+        """Compute the change of what views share, and add it to its rows."""
+        schema = hashed_schema(keyed.node.schema)
+        self._operate(portable(keyed), [Input(schema, self._by_key(keyed))], [(self._name, schema)])
 
     def table(self, relation: Relation, extents: Sequence[Any]) -> None:
         """Take records into a table."""
         spooling = RecordSpooling(self._places, portable(relation), tuple(extents))
         reports = self._stages.each(spooling.share, shares(len(extents), self._stages.workers))
-        inputs = [(spooled(reports), records_schema(relation))]
-        self._operate(portable(relation), inputs, [(arrangement_of(relation), arranged(relation))])
+        name, schema = arrangement_of(relation), arranged(relation)
+        given = Input(records_schema(relation), spooled(reports), self._held(name, schema))
+        self._operate(portable(relation), [given], [(name, schema)])
 
     # -- operators
 
     def _run(self, node: Node) -> list[Piece]:  # noqa: PLR0911  one for each operator
         """The change of an operator, as pieces with its columns."""
         if isinstance(node, Source):
-            return [Renamed(piece, node.columns, node.schema) for piece in self._pieces(node.relation)]
+            return [Renamed(piece, node.columns, node.schema) for piece in self._inputs[node.relation].pieces()]
         if isinstance(node, Constant):
             return self._constant(node)
         if isinstance(node, Fragment):
@@ -141,30 +163,39 @@ class Large:
     def _spooled_pieces(self, runs: Sequence[Run], columns: pa.Schema) -> list[Piece]:
         return [Spooled(self._places.scratch, hashed_schema(columns), run) for run in runs]
 
+    def _held(self, name: str, schema: pa.Schema) -> tuple[Run, ...]:
+        return self._state.before(name, schema).runs
+
+    def _by_key(self, keyed: Keyed) -> tuple[Run, ...]:
+        return self._spool(keyed.node, keyed.key, drop_nulls=keyed.drops, matches=keyed.matches)
+
+    def _arranged(self, place: str, keyed: Keyed) -> tuple[Input, State]:
+        """The change of an input by its key with its rows before, and where it is kept for the next tick."""
+        node, schema = keyed.node, hashed_schema(keyed.node.schema)
+        if isinstance(node, Arranged):
+            given = self._inputs[node.relation]
+            assert isinstance(given, FromState)
+            taken = Taken(given.held.schema, node.columns)
+            return Input(schema, given.runs, given.held.runs, taken), None
+        name = f"{self._name}/{place}"
+        return Input(schema, self._by_key(keyed), self._held(name, schema)), (name, schema)
+
     def _join(self, node: Join) -> list[Piece]:
-        inputs, states = [], []
-        for side, child, key in (("left", node.left, node.left_keys), ("right", node.right, node.right_keys)):
-            schema = hashed_schema(child.schema)
-            inputs.append((self._spool(child, key, drop_nulls=True), schema))
-            states.append((f"{self._name}/{node.name}.{side}", schema))
+        inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
         reports = self._operate(portable(node), inputs, states)
         return self._spooled_pieces(_results(reports), node.schema)
 
     def _aggregate(self, node: Aggregate) -> list[Piece]:
-        inputs = [(self._spool(node.child, node.keys), hashed_schema(node.child.schema))]
-        states = [(f"{self._name}/{node.name}", state_schema(node))]
-        reports = self._operate(portable(node), inputs, states, whole=not node.keys)
+        name, schema = f"{self._name}/{node.name}", state_schema(node)
+        change = self._spool(node.child, node.keys)
+        given = Input(hashed_schema(node.child.schema), change, self._held(name, schema))
+        reports = self._operate(portable(node), [given], [(name, schema)], whole=not node.keys)
         return self._spooled_pieces(_results(reports), node.schema)
 
     def _recompute(self, node: Recompute) -> list[Piece]:
-        inputs: list[tuple[tuple[Run, ...], pa.Schema]] = []
-        states = []
-        for number, (child, key) in enumerate(zip(node.inputs, node.keys, strict=True)):
-            schema = hashed_schema(child.schema)
-            inputs.append((self._spool(child, key, matches=node.matches), schema))
-            states.append((f"{self._name}/{node.name}.{number}", schema))
-        inputs.append(((), output_schema(node)))
-        states.append((f"{self._name}/{node.name}.result", output_schema(node)))
+        name, schema = f"{self._name}/{node.name}.result", output_schema(node)
+        inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
+        inputs, states = (*inputs, Input(schema, (), self._held(name, schema))), (*states, (name, schema))
         reports = self._operate(node, inputs, states, whole=node.is_whole)
         return self._spooled_pieces(_results(reports), node.schema)
 
@@ -205,17 +236,16 @@ class Large:
     def _operate(
         self,
         node: Operator,
-        inputs: Sequence[tuple[tuple[Run, ...], pa.Schema]],
-        states: Sequence[tuple[str, pa.Schema]],
+        inputs: Sequence[Input],
+        states: Sequence[State],
         *,
         whole: bool = False,
     ) -> list[Report]:
         """Run a stateful operator over ranges of hashes, and add what it made to the state."""
-        held = [self._state.before(name, schema).runs for name, schema in states]
-        given = tuple(Input(schema, runs, old) for (runs, schema), old in zip(inputs, held, strict=True))
-        if not whole and not any(each.spooled for each in given):
+        given = tuple(inputs)
+        if not whole and not any(each.change for each in given):
             return []
-        rows = sum(run.rows for each in given for run in each.spooled)
+        rows = sum(run.rows for each in given for run in each.change)
         reports: list[Report]
         if isinstance(node, Recompute):
             reports = self._recomputed(node, given, rows)
@@ -225,10 +255,10 @@ class Large:
             operating = Operating(self._places, given, node)
             ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
             reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
-        for number, (name, schema) in enumerate(states):
+        for number, kept in enumerate(states):
             runs = [Run.from_dict(made) for report in reports if (made := report["state"][number]) is not None]
-            if runs:
-                self._state.add_runs(name, schema, runs)
+            if runs and kept is not None:
+                self._state.add_runs(*kept, runs)
         self.rows_read += sum(report["read"] for report in reports)
         return reports
 

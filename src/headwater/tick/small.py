@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -16,11 +16,24 @@ from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.operators.recompute import Part, output_schema, recompute
 from headwater.operators.table import appended
+from headwater.state.arrangement import Arrangement
 from headwater.state.consolidate import consolidate
 from headwater.state.shape import shaped
 from headwater.tick.aside import Aside
+from headwater.tick.inputs import FromState, Input
 from headwater.tick.state import TickState
-from headwater.views.plan import Aggregate, Constant, Fragment, Join, Node, Recompute, Source, Union
+from headwater.views.plan import (
+    Aggregate,
+    Arranged,
+    Constant,
+    Fragment,
+    Join,
+    Keyed,
+    Node,
+    Recompute,
+    Source,
+    Union,
+)
 
 ROW = "_row"
 WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
@@ -41,8 +54,7 @@ class Evaluator(Protocol):
 class Small:
     """Computes one view's change in one tick.
 
-    `change` gives the change of a relation, with the names of its columns and `_weight`; on the tick that fills the
-    view that is all of its rows.
+    `inputs` are the changes of relations; on the tick that fills the view those are all of their rows.
     """
 
     def __init__(
@@ -50,7 +62,7 @@ class Small:
         view: str,
         state: TickState,
         evaluator: Evaluator,
-        change: Callable[[str], pa.Table],
+        inputs: Mapping[str, Input],
         *,
         filling: bool,
         aside: Aside | None = None,
@@ -59,7 +71,7 @@ class Small:
         self._view = view
         self._state = state
         self._evaluator = evaluator
-        self._change = change
+        self._inputs = inputs
         self._filling = filling
         self.rows_read = 0
 
@@ -82,7 +94,7 @@ class Small:
         raise TypeError(node)
 
     def _source(self, node: Source) -> pa.Table:
-        table = self._change(node.relation)
+        table = self._inputs[node.relation].table()
         return shaped(table.select([*node.columns, WEIGHT]), node.schema.append(WEIGHT_FIELD))
 
     def _constant(self, node: Constant) -> pa.Table:
@@ -93,14 +105,29 @@ class Small:
         schema = node.schema.append(WEIGHT_FIELD)
         return pa.concat_tables([shaped(self.run(child), schema) for child in node.inputs])
 
+    def by_key(self, keyed: Keyed) -> pa.Table:
+        """The change of a subplan by its key, consolidated."""
+        change = self.run(keyed.node)
+        present = without_nulls(change, keyed.key) if keyed.drops else change
+        return consolidate(with_hash(present, keyed.key, matches=keyed.matches))
+
+    def _arranged(self, place: str, keyed: Keyed, *, kept: bool = True) -> tuple[pa.Table, Arrangement]:
+        """The change of an input by its key, and its rows before; kept for the next tick, if nobody else does."""
+        if isinstance(keyed.node, Arranged):
+            given = self._inputs[keyed.node.relation]
+            assert isinstance(given, FromState)
+            return given.arranged(keyed.node)
+        change, arrangement = self.by_key(keyed), f"{self._view}/{place}"
+        old = self._state.before(arrangement, hashed_schema(keyed.node.schema))
+        if change.num_rows and kept:
+            self._state.add(arrangement, change)
+        return change, old
+
     def _join(self, node: Join) -> pa.Table:
-        sides: list[Side] = []
-        for name, child, key in (("left", node.left, node.left_keys), ("right", node.right, node.right_keys)):
-            arrangement = f"{self._view}/{node.name}.{name}"
-            change = consolidate(with_hash(without_nulls(self.run(child), key), key))
-            sides.append(Side(change, self._state.before(arrangement, hashed_schema(child.schema)), key))
-            if change.num_rows:
-                self._state.add(arrangement, change)
+        sides = []
+        for place, keyed in node.keyed.items():
+            change, old = self._arranged(place, keyed)
+            sides.append(Side(without_nulls(change, keyed.key), old, keyed.key))
         result, read = join(sides[0], sides[1], node.schema)
         self.rows_read += read
         return result
@@ -115,13 +142,8 @@ class Small:
         return result
 
     def _recompute(self, node: Recompute) -> pa.Table:
-        parts = []
-        for number, (child, key) in enumerate(zip(node.inputs, node.keys, strict=True)):
-            arrangement = f"{self._view}/{node.name}.{number}"
-            change = consolidate(with_hash(self.run(child), key, matches=node.matches))
-            parts.append(Part(change, self._state.before(arrangement, hashed_schema(child.schema))))
-            if change.num_rows and not node.forgets:
-                self._state.add(arrangement, change)
+        kept = not node.forgets
+        parts = [Part(*self._arranged(place, keyed, kept=kept)) for place, keyed in node.keyed.items()]
         arrangement = f"{self._view}/{node.name}.result"
         old = self._state.before(arrangement, output_schema(node))
         evaluate = partial(self._evaluator.recompute, node.computing)

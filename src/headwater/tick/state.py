@@ -16,11 +16,10 @@ from headwater.state.merge import merge
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
 from headwater.store import RunRecord
+from headwater.tick.merging import Merge, Merging
 
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
-_LARGEST_SHARE = 64
-"""Of a large arrangement a little more is merged at a time, so that pieces of merges do not become many."""
 
 
 class TickState:
@@ -43,6 +42,7 @@ class TickState:
         self._schemas: dict[str, pa.Schema] = {}
         self._threads = threading.Lock()
         self.rewritten = 0
+        self.crowded: list[Merge] = []
 
     def before(self, name: str, schema: pa.Schema) -> Arrangement:
         """An arrangement as the last tick left it."""
@@ -107,15 +107,26 @@ class TickState:
         """Whether nothing was added or touched."""
         return not self._runs
 
-    def merge(self) -> None:
-        """Merge runs of what was touched, a bounded amount: a multiple of what was added."""
+    def merge(self, merging: Merging) -> None:
+        """Merge runs of what was touched, a bounded amount: a multiple of what was added.
+
+        What is too much for that is merged beside the ticks; what was merged there takes its place now.
+        """
+        if (done := merging.done) is not None:
+            merged = set(done.crowd.runs)
+            if merged <= set(self.after(done.arrangement, done.schema).runs):  # else it was dropped or made anew
+                runs = self._of(done.arrangement, done.schema)
+                runs[:] = [*(run for run in runs if run not in merged), *done.runs]
         for name, runs in self._runs.items():
             added = sum(run.bytes for run in self._added.get(name, ()))
-            whole = sum(run.bytes for run in runs)
-            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added, whole // _LARGEST_SHARE)
-            merged = merge(self.folder, self._schemas[name], runs, self._file, budget)
-            self._runs[name] = list(merged.runs)
-            self.rewritten += merged.rewritten_bytes
+            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
+            busy = merging.busy(name)
+            free = [run for run in runs if run not in busy]
+            result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=True)
+            self._runs[name] = [*(run for run in runs if run in busy), *result.runs]
+            self.rewritten += result.rewritten_bytes
+            if result.left is not None:
+                self.crowded.append(Merge(name, self._schemas[name], result.left))
 
     def finish(self) -> None:
         """Return when everything that was added is on disk."""

@@ -26,13 +26,15 @@ def expire(
         store.expire(keep, changes_after=min(keep), epoch=epoch)
 
 
-def sweep(store: Store, files: Files, folder: str, epoch: int, committed: int) -> list[str]:
+def sweep(
+    store: Store, files: Files, folder: str, epoch: int, committed: int, *, sparing: Collection[str] = ()
+) -> list[str]:
     """Remove files of lower epochs, and of this driver's own ticks, that no committed tick names.
 
     Files of higher epochs are somebody else's: a driver that was replaced removes nothing of its successor's. Nor
     can a successor come to need what is not named now: it names what was named before, and files of its own.
     """
-    used = {run.file for detail in store.files() for run in Manifest.from_dict(detail).runs}
+    used = {run.file for detail in store.files() for run in Manifest.from_dict(detail).runs} | {*sparing}
     removed = []
     for name in files.list(folder):
         made = _NAME.match(name)

@@ -20,8 +20,8 @@ from headwater.files import Files
 from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.join import Side, join
-from headwater.operators.keys import hashed_schema, with_hash, without_nulls
-from headwater.operators.recompute import Evaluate, Part, output_schema, recompute
+from headwater.operators.keys import with_hash, without_nulls
+from headwater.operators.recompute import Evaluate, Part, recompute
 from headwater.operators.table import record_schema
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
@@ -34,11 +34,11 @@ from headwater.tick.output import view_change
 from headwater.tick.pieces import Piece
 from headwater.tick.relations import arranged, changed, columns_of, table_records
 from headwater.tick.small import ROW, WEIGHT_FIELD, applied
-from headwater.views.plan import Aggregate, Constant, Fragment, Join, Recompute
+from headwater.views.plan import Aggregate, Constant, Fragment, Join, Keyed, Recompute
 
-Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate)
+Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate, Keyed)
 
-Operator = Join | Aggregate | Recompute | Relation
+Operator = Join | Aggregate | Recompute | Relation | Keyed
 
 Report = dict[str, Any]
 _PIECE = 32
@@ -166,11 +166,42 @@ class RecordSpooling:
 
 @dataclass(frozen=True)
 class Input:
-    """A spooled change, and the runs of its arrangement before the tick."""
+    """A change in runs, and the runs of its arrangement before the tick.
+
+    The change was spooled; or it is `arranged`: its runs are part of the state already, from which columns are
+    taken.
+    """
 
     schema: pa.Schema
-    spooled: tuple[Run, ...]
+    change: tuple[Run, ...]
     held: tuple[Run, ...] = ()
+    arranged: Taken | None = None
+
+    def rows(self, places: Places, low: int, high: int) -> pa.Table:
+        """The rows of the change in a range of hashes; in as many parts as were spooled."""
+        if self.arranged is not None:
+            tables = list(self._of(places, self.change).scan(low, high))
+        else:
+            opened = [open_run(places.scratch, run, self.schema) for run in self.change]
+            tables = [each.slice(each.below(low), each.upto(high)) for each in opened]
+        return pa.concat_tables(tables) if tables else self.schema.empty_table()
+
+    def old(self, places: Places) -> Arrangement:
+        """The rows before."""
+        return self._of(places, self.held)
+
+    def _of(self, places: Places, runs: tuple[Run, ...]) -> Arrangement:
+        if self.arranged is None:
+            return Arrangement(places.state, self.schema, runs)
+        return Arrangement(places.state, self.arranged.of, runs).select(self.arranged.columns, self.schema)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Some columns of an arrangement."""
+
+    of: pa.Schema
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -190,11 +221,15 @@ class Operating:
             Aggregate: self._aggregate,
             Recompute: self._recompute,
             Relation: self._relation,
+            Keyed: self._keyed,
         }
         operate = kinds[type(self.node)]
         states, result, read_rows = operate(low, high)
         file = self.places.state_file()
-        runs = [file.add(state, low=low, high=high).as_dict() if state.num_rows else None for state in states]
+        runs = [
+            file.add(state, low=low, high=high).as_dict() if state.num_rows and given.arranged is None else None
+            for state, given in zip(states, self.inputs, strict=True)
+        ]
         file.finish()
         made = None
         if result is not None and result.num_rows:
@@ -202,28 +237,30 @@ class Operating:
         return {"state": runs, "result": made, "read": read_rows}
 
     def _change(self, number: int, low: int, high: int) -> pa.Table:
-        """The spooled rows of a range, in as many parts as were spooled."""
-        given = self.inputs[number]
-        opened = [open_run(self.places.scratch, run, given.schema) for run in given.spooled]
-        tables = [each.slice(each.below(low), each.upto(high)) for each in opened]
-        return pa.concat_tables(tables) if tables else given.schema.empty_table()
+        return self.inputs[number].rows(self.places, low, high)
 
-    def _held(self, number: int, schema: pa.Schema) -> Arrangement:
-        return Arrangement(self.places.state, schema, self.inputs[number].held)
+    def _held(self, number: int) -> Arrangement:
+        return self.inputs[number].old(self.places)
 
     def _join(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
         node = self.node
         assert isinstance(node, Join)
         changes = [self._change(number, low, high) for number in (0, 1)]
-        left = Side(changes[0], self._held(0, hashed_schema(node.left.schema)), node.left_keys)
-        right = Side(changes[1], self._held(1, hashed_schema(node.right.schema)), node.right_keys)
+        left, right = (
+            Side(without_nulls(change, keyed.key), self._held(number), keyed.key)
+            for number, (change, keyed) in enumerate(zip(changes, node.keyed.values(), strict=True))
+        )
         result, read_rows = join(left, right, node.schema)
         return changes, result, read_rows
+
+    def _keyed(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+        return [consolidate(self._change(0, low, high))], None, 0
 
     def _aggregate(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
         node = self.node
         assert isinstance(node, Aggregate)
-        state, result, read_rows = accumulate(node, self._change(0, low, high), self._held(0, state_schema(node)))
+        held = Arrangement(self.places.state, state_schema(node), self.inputs[0].held)
+        state, result, read_rows = accumulate(node, self._change(0, low, high), held)
         return [state], result, read_rows
 
     def _recompute(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
@@ -231,10 +268,10 @@ class Operating:
         assert isinstance(node, Recompute)
         assert self.evaluate is not None
         parts = [
-            Part(consolidate(self._change(number, low, high)), self._held(number, hashed_schema(child.schema)))
-            for number, child in enumerate(node.inputs)
+            Part(consolidate(self._change(number, low, high)), self._held(number))
+            for number in range(len(node.inputs))
         ]
-        old = self._held(len(parts), output_schema(node))
+        old = self._held(len(parts))
         result, read_rows = recompute(node, parts, old, self.evaluate, filling=self.filling)
         kept = [part.change.slice(0, 0) if node.forgets else part.change for part in parts]
         return [*kept, result], result.drop_columns([HASH]), read_rows
@@ -242,7 +279,7 @@ class Operating:
     def _relation(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
         relation = self.node
         assert isinstance(relation, Relation)
-        held = self._held(0, arranged(relation))
+        held = Arrangement(self.places.state, arranged(relation), self.inputs[0].held)
         if relation.kind != "table":
             return [view_change(relation, self._change(0, low, high).drop_columns([HASH]), held)], None, 0
         return [changed(relation, self._records(low, high), held)], None, 0
@@ -272,6 +309,8 @@ def portable(thing: Portable) -> Portable:
     changes: dict[str, Any]
     if isinstance(thing, Relation):
         changes = {"topic": None}
+    elif isinstance(thing, Keyed):
+        changes = {"node": Constant(thing.node.output)}
     elif isinstance(thing, Join):
         changes = {"left": Constant(thing.left.output), "right": Constant(thing.right.output)}
     else:

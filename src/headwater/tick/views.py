@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
 
 from headwater.log import Cut
 from headwater.operators.failing import EvaluationFailed
 from headwater.read.relation import Relation
-from headwater.read.suspended import Suspended, suspended
+from headwater.read.suspended import Suspended
 from headwater.store import NEXT, Declaration, TickRecord
 from headwater.tick.computation import Computation, Since
-from headwater.views.plan import Plan
+from headwater.tick.past import Declared, stopped
+from headwater.tick.relations import arrangement_of
+from headwater.views.sharing import SHARED, Split
 
 _MANY = 100_000
 _REST = 4
 """An attempt with many rows is repeated only after several times as long as it took."""
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What the store has declared: topics and views, the views in an order in which each follows its inputs.
-
-    `switching` are the views that are to be replaced as soon as their candidates are filled.
-    """
-
-    relations: Mapping[str, Relation]
-    views: Mapping[str, Declaration]
-    switching: frozenset[str] = frozenset()
 
 
 class Attempts:
@@ -40,39 +31,46 @@ class Attempts:
     """
 
     def __init__(self) -> None:
-        self._failed: dict[int, float] = {}
-        self._changed: set[int] = set()
+        self._failed: dict[str, float] = {}
+        self._changed: set[str] = set()
 
-    def failed(self, number: int, rows: int, seconds: float) -> None:
+    def failed(self, arrangement: str, rows: int, seconds: float) -> None:
         """Note that computing a view from so many rows failed after so many seconds."""
-        self._changed.discard(number)
-        self._failed[number] = time.monotonic() + (_REST * seconds if rows > _MANY else 0)
+        self._changed.discard(arrangement)
+        self._failed[arrangement] = time.monotonic() + (_REST * seconds if rows > _MANY else 0)
 
-    def succeeded(self, number: int) -> None:
+    def succeeded(self, arrangement: str) -> None:
         """Note that a view is well."""
-        self._changed.discard(number)
-        self._failed.pop(number, None)
+        self._changed.discard(arrangement)
+        self._failed.pop(arrangement, None)
 
     def forget(self) -> None:
         """Try all of them again."""
         self._failed.clear()
 
-    def changed(self, number: int) -> None:
+    def changed(self, arrangement: str) -> None:
         """Note that an input of a view has changed since it failed."""
-        self._changed.add(number)
+        self._changed.add(arrangement)
 
-    def is_due(self, number: int) -> bool:
+    def is_due(self, arrangement: str) -> bool:
         """Whether computing it may succeed now."""
-        rest = self._failed.get(number)
-        return rest is None or (number in self._changed and time.monotonic() >= rest)
+        rest = self._failed.get(arrangement)
+        return rest is None or (arrangement in self._changed and time.monotonic() >= rest)
+
+
+class Compute(Protocol):
+    """Computes a view, or what is shared."""
+
+    def __call__(self, *, filling: bool, since: Since | None) -> None:
+        """All of it, or what changed in this tick, or what changed since one."""
+        ...
 
 
 class Views:
-    """What one tick does with the views.
+    """What one tick does with the views, and with what they share.
 
-    `oldest` is the oldest tick that is kept. Views that are `stale` cannot catch up any more, and are being made
-    anew. `waiting` are the views that have work although nothing came; `news` says whether those that stand still
-    are others than before.
+    `oldest` is the oldest tick that is kept. What is `stale` cannot catch up any more, and is being made anew.
+    `waiting` is what has work although nothing came; `news` says whether what stands still is other than before.
     """
 
     def __init__(
@@ -91,87 +89,117 @@ class Views:
         self._last = last
         self._filled = before or {}
         self._attempts = attempts
-        stopped = suspended(last.detail) if last is not None and before is not None else {}
         self._before = {
             name: each
-            for name, each in stopped.items()
-            if name in declared.views and declared.views[name].number == each.number
+            for name, each in stopped(last if before is not None else None).items()
+            if self._is_known(name, each)
         }
-        self.suspended: dict[str, Suspended] = {}
+        self._now: dict[str, Suspended] = {}
+        self._shared: list[str] = []
         self.switched: dict[str, Relation] = {}
+
+    def _is_known(self, name: str, each: Suspended) -> bool:
+        """Whether it is still the same that stood still."""
+        if name in self._declared.shared:
+            return not each.since or name in self._filled
+        return name in self._declared.views and self._declared.views[name].number == each.number
+
+    @property
+    def suspended(self) -> dict[str, Suspended]:
+        """The views that stand still."""
+        return {name: each for name, each in self._now.items() if name in self._declared.views}
+
+    @property
+    def shared(self) -> dict[str, Suspended | None]:
+        """What is shared, and why it stands still if it does."""
+        return {name: self._now.get(name) for name in self._shared}
 
     @property
     def waiting(self) -> list[str]:
-        """Views that are to be filled, or to catch up, or to be replaced, and may be now."""
-        numbers = {name: view.number for name, view in self._declared.views.items()}
-        behind = [n for n in numbers if self._is_new(n) or n in self._before]
-        due = [n for n in behind if self._attempts.is_due(numbers[n]) and not self._before.get(n, _NOTHING).because]
-        return due + [n for n in self._declared.switching if n + NEXT not in behind]
+        """What is to be filled, or to catch up, or to be replaced, and may be now."""
+        behind = [name for name in self._declared.views if self._is_new(name) or name in self._before]
+        behind += [name for name in self._declared.shared if name in self._before]
+        known = [name for name in behind if not self._before.get(name, _NOTHING).because]
+        due = [name for name in known if self._attempts.is_due(self._arrangement(name))]
+        return due + [name for name in self._declared.switching if name + NEXT not in behind]
 
     @property
     def news(self) -> bool:
         """Whether other views stand still than before, or for other reasons, or some were replaced."""
-        return bool(self.switched) or self.suspended != self._before
+        return bool(self.switched) or self._now != self._before
 
     def compute(
-        self, computation: Computation, plans: Mapping[str, Plan], threads: ThreadPoolExecutor, tick: int
+        self, computation: Computation, splits: Mapping[str, Split], threads: ThreadPoolExecutor, tick: int
     ) -> None:
         """Compute them all in threads."""
         jobs: dict[str, Future[Suspended | None]] = {}
-        for name, plan in plans.items():
-            before = {each: jobs[each] for each in (*plan.relations, name + NEXT) if each in jobs}
-            jobs[name] = threads.submit(self._view, computation, name, plan, before, tick)
+
+        def begin(name: str, relations: Sequence[str], compute: Compute) -> None:
+            before = {each: jobs[each] for each in (*relations, name + NEXT) if each in jobs}
+            jobs[name] = threads.submit(self._one, computation, name, relations, before, compute, tick)
+
+        for name, split in splits.items():
+            for each, keyed in split.shared.items():
+                if each not in jobs:
+                    begin(each, keyed.relations, partial(computation.share, each))
+            begin(name, split.relations, partial(computation.view, name, split))
         failed = [error for job in jobs.values() if (error := job.exception()) is not None]
         if failed:
             raise failed[0]
-        self.suspended = {
+        self._shared = [name for name in jobs if name in self._declared.shared]
+        self._now = {
             name: found
             for name, job in jobs.items()
             if (found := job.result()) is not None and name.removesuffix(NEXT) not in self.switched
         }
 
-    def _view(
+    def _one(
         self,
         computation: Computation,
         name: str,
-        plan: Plan,
+        relations: Sequence[str],
         before: Mapping[str, Future[Suspended | None]],
+        compute: Compute,
         tick: int,
     ) -> Suspended | None:
         """Compute one after those before it; why it stands still, if it does."""
-        stopped = [each for each, job in before.items() if job.result() is not None]
-        if name in self._declared.switching and name + NEXT not in stopped:
+        still = [each for each, job in before.items() if job.result() is not None]
+        if name in self._declared.switching and name + NEXT not in still:
             self.switched[name] = computation.switch(name, name + NEXT, tick)
             return None
-        if inputs := [each for each in stopped if each != name + NEXT]:
+        if inputs := [each for each in still if each != name + NEXT]:
             cause = before[inputs[0]].result()
             assert cause is not None
-            return replace(cause, **self._last_good(name), because=cause.because or inputs[0])
-        number = self._declared.views[name].number
-        known = self._before.get(name)
+            origin = inputs[0] if cause.because.startswith(SHARED) else cause.because or inputs[0]
+            return replace(cause, **self._last_good(name), because=origin)
+        known, arrangement = self._before.get(name), self._arrangement(name)
         if known is not None and name in self._stale:
             return known
         if known is not None and not known.because:
-            if computation.moved(plan.relations):
-                self._attempts.changed(number)
-            if not self._attempts.is_due(number):
+            if computation.moved(relations):
+                self._attempts.changed(arrangement)
+            if not self._attempts.is_due(arrangement):
                 return known
         started = time.monotonic()
         try:
-            computation.view(name, plan, filling=self._is_new(name), since=_since(known))
+            compute(filling=self._is_new(name), since=_since(known))
         except EvaluationFailed as error:
             computation.discard(name)
-            self._attempts.failed(number, computation.taken[name], time.monotonic() - started)
+            self._attempts.failed(arrangement, computation.taken[name], time.monotonic() - started)
             return Suspended(**self._last_good(name), what=error.what, expression=error.where, row=error.row)
-        self._attempts.succeeded(number)
+        self._attempts.succeeded(arrangement)
         return None
 
+    def _arrangement(self, name: str) -> str:
+        return name if name in self._declared.shared else arrangement_of(self._declared.relations[name])
+
     def _is_new(self, name: str) -> bool:
-        return self._declared.relations[name].arrangement not in self._filled
+        return self._arrangement(name) not in self._filled
 
     def _last_good(self, name: str) -> dict[str, Any]:
         """Which view it is, its last good tick, and what that had read of the log."""
-        number, known = self._declared.views[name].number, self._before.get(name)
+        known = self._before.get(name)
+        number = self._declared.views[name].number if name in self._declared.views else 0
         if known is not None:
             return {"number": number, "since": known.since, "cut": known.cut}
         if self._last is None or self._is_new(name):
@@ -201,8 +229,3 @@ _NOTHING = Suspended(0, 0)
 
 def _since(known: Suspended | None) -> Since | None:
     return Since(known.since, Cut.from_dict(known.cut)) if known is not None and known.since else None
-
-
-def anew(view: Declaration) -> dict[str, Any]:
-    """The specification of the same view, to be made anew."""
-    return {each: value for each, value in view.spec.items() if each not in {"since", "before"}}

@@ -15,6 +15,7 @@ from headwater.schema.types import Timestamp
 
 Kind = Literal["stream", "table"]
 DEAD_LETTERS = "__dead_letters"
+LETTER = parse("reason STRING, column STRING, raw STRING, origin STRING")
 OPERATION = "_op"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _DURATION = re.compile(r"\d+(\.\d+)?\s+(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
@@ -109,7 +110,7 @@ class TopicDeclaration:
         return TopicDeclaration(
             name=self.name + DEAD_LETTERS,
             kind="stream",
-            schema=parse("reason STRING, column STRING, raw STRING, origin STRING"),
+            schema=LETTER,
             durability=self.durability,
         )
 

@@ -4,7 +4,7 @@ Columns have names that are unique within a plan (`c17`), so that joins need no 
 looked into here: a `Fragment` holds them as something that only the evaluator understands.
 
     kind            operators              what a tick does with it
-    source          Source, Constant       takes the change of an input
+    source          Source, Constant       takes the change of an input; as Arranged, it has its rows at hand too
     linear          Fragment, Union        evaluates the change alone; weights are carried along
     bilinear        Join                   looks up the other side's rows with the same keys
     accumulating    Aggregate              adds the change to the touched groups' accumulators
@@ -13,8 +13,8 @@ looked into here: a `Fragment` holds them as something that only the evaluator u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -66,6 +66,11 @@ class Source(Node):
 
 
 @dataclass(frozen=True)
+class Arranged(Source):
+    """An input of a join or recompute that is kept by its key already: a table, or what views share."""
+
+
+@dataclass(frozen=True)
 class Constant(Node):
     """Rows that the query itself holds: they appear once, when the view is filled."""
 
@@ -108,6 +113,21 @@ class Union(Node):
 
 
 @dataclass(frozen=True)
+class Keyed:
+    """A subplan whose rows are kept by `key`; rows with a null in it are dropped, or `match` no others."""
+
+    node: Node
+    key: tuple[str, ...]
+    drops: bool = False
+    matches: bool = False
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of what it reads, each once."""
+        return relations(self.node)
+
+
+@dataclass(frozen=True)
 class Join(Node):
     """Pairs of rows with equal keys, none of them null."""
 
@@ -122,6 +142,12 @@ class Join(Node):
     def children(self) -> tuple[Node, ...]:
         """Its two sides."""
         return (self.left, self.right)
+
+    @property
+    def keyed(self) -> dict[str, Keyed]:
+        """Its sides by their keys, each under the name of its state."""
+        left, right = Keyed(self.left, self.left_keys, drops=True), Keyed(self.right, self.right_keys, drops=True)
+        return {f"{self.name}.left": left, f"{self.name}.right": right}
 
 
 @dataclass(frozen=True)
@@ -177,6 +203,12 @@ class Recompute(Node):
         return self.inputs
 
     @property
+    def keyed(self) -> dict[str, Keyed]:
+        """Its inputs by their keys, each under the name of its state."""
+        pairs = enumerate(zip(self.inputs, self.keys, strict=True))
+        return {f"{self.name}.{place}": Keyed(node, key, matches=self.matches) for place, (node, key) in pairs}
+
+    @property
     def is_whole(self) -> bool:
         """Whether every change touches everything."""
         return not any(self.keys)
@@ -201,7 +233,7 @@ class Plan:
     @property
     def relations(self) -> tuple[str, ...]:
         """The names of the relations it reads, each once."""
-        return tuple(dict.fromkeys(node.relation for node in self.walk() if isinstance(node, Source)))
+        return relations(self.root)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -209,8 +241,22 @@ class Plan:
         return tuple(dict.fromkeys((*self.relations, *self.mentions)))
 
 
+def over(node: Node, children: Sequence[Node]) -> Node:
+    """The same operator over other inputs with the same columns."""
+    if isinstance(node, Join):
+        return replace(node, left=children[0], right=children[1])
+    if isinstance(node, Union | Recompute):
+        return replace(node, inputs=tuple(children))
+    return replace(node, child=children[0]) if isinstance(node, Fragment | Aggregate) else node
+
+
 def walk(node: Node) -> Iterator[Node]:
     """An operator and all below it, inputs first."""
     for child in node.children:
         yield from walk(child)
     yield node
+
+
+def relations(root: Node) -> tuple[str, ...]:
+    """The names of the relations that an operator and all below it read, each once."""
+    return tuple(dict.fromkeys(node.relation for node in walk(root) if isinstance(node, Source)))

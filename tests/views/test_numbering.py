@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.spark.numbering import numbered
+from headwater.views.numbering import numbered
 from headwater.views.plan import Aggregate, Call, Constant, Field, Fragment, Join, Plan, Source, Union
 
 LONG = pa.int64()

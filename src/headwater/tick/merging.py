@@ -1,0 +1,95 @@
+"""Merging beside the ticks: what would take a tick too long is merged by a thread; a later tick takes it over."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headwater.errors import HeadwaterError
+from headwater.files import Files
+from headwater.state.merge import Crowd, merge_crowd
+from headwater.state.run import Run
+from headwater.state.run_file import RunFile
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Runs of an arrangement that are to be merged, and those that take their place once it is done."""
+
+    arrangement: str
+    schema: pa.Schema
+    crowd: Crowd
+    runs: tuple[Run, ...] = ()
+
+
+class _StoppedError(Exception):
+    """Nobody needs it any more."""
+
+
+class Merging:
+    """One merge at a time. Nothing of it counts until a tick takes it over; for the driver's thread alone."""
+
+    def __init__(self, files: Files, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._now: Merge | None = None
+        self._done: Merge | None = None
+        self._file: RunFile | None = None
+
+    @property
+    def done(self) -> Merge | None:
+        """What can be taken over."""
+        return None if self._thread is None or self._thread.is_alive() else self._done
+
+    def busy(self, arrangement: str) -> Collection[Run]:
+        """The runs of an arrangement that are being merged."""
+        return self._now.crowd.runs if self._now is not None and self._now.arrangement == arrangement else ()
+
+    @property
+    def files(self) -> list[str]:
+        """The names of files that no tick names, and are needed."""
+        return [] if self._file is None else [self._file.name]
+
+    def committed(self, crowded: Sequence[Merge], name: str) -> None:
+        """A tick was committed: let go of what was done, and begin with the next if there is something to do.
+
+        If no tick has taken it over, sweeping removes its file. `name` begins the names of files that it makes.
+        """
+        if self._thread is not None and not self._thread.is_alive():
+            self._forget()
+        if self._thread is None and crowded:
+            self._now = max(crowded, key=lambda each: len(each.crowd.runs))
+            self._file = RunFile(self._files, self._folder, f"{name}-{uuid.uuid4().hex[:8]}.runs")
+            self._thread = threading.Thread(target=self._run, name="headwater-merge", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        assert self._now is not None
+        assert self._file is not None
+        try:
+            made = merge_crowd(self._folder, self._now.schema, self._now.crowd, self._file, self._pause)
+            self._file.finish()
+        except (_StoppedError, HeadwaterError, OSError, pa.ArrowException):  # the tick that has to do it tells why
+            self._file.abandon()
+        else:
+            self._done = Merge(self._now.arrangement, self._now.schema, self._now.crowd, made)
+
+    def _pause(self) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+
+    def _forget(self) -> None:
+        self._thread = self._now = self._done = self._file = None
+
+    def close(self) -> None:
+        """Stop; what is half done is removed."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._forget()

@@ -1,0 +1,143 @@
+"""Large runs are merged beside the ticks: nothing of it shows but that there are few runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.errors import Unavailable
+from headwater.state.manifest import Manifest
+from headwater.tick import merging, state
+from headwater.tick.driver import Driver
+from tests.crash import expected, shop
+from tests.crash.hand_engine import drive
+
+
+@pytest.fixture
+def driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[hw.Pipeline, Driver, shop.Traffic]]:
+    """A shop where most of what is to be merged is too large for a tick."""
+    monkeypatch.setattr(state, "_LEAST_MERGED", 1)
+    monkeypatch.setattr(state, "_MERGED_PER_CHANGED", 3)
+    with shop.opened(str(tmp_path), views=False, retain_ticks=2) as pipeline:
+        driver = drive(pipeline)
+        shop.declare_views(pipeline)
+        yield pipeline, driver, shop.Traffic(pipeline, 20261116)
+
+
+def ticked(pipeline: hw.Pipeline, traffic: shop.Traffic) -> Any:
+    for _ in range(4):
+        traffic.step()
+    assert pipeline.tick() is not None
+    last = pipeline._store.last_tick()
+    assert last is not None
+    assert expected.check(pipeline) == last.number
+    return last
+
+
+def settled(driver: Driver) -> None:
+    if driver._merging._thread is not None:
+        driver._merging._thread.join()
+
+
+def most_runs(pipeline: hw.Pipeline, number: int) -> int:
+    return max(len(Manifest.from_dict(detail).runs) for detail in pipeline._store.arrangements(number).values())
+
+
+def files(pipeline: hw.Pipeline) -> set[str]:
+    return {name for name in os.listdir(os.path.join(pipeline.path, "state")) if name.endswith(".runs")}
+
+
+def used(pipeline: hw.Pipeline) -> set[str]:
+    return {run.file for detail in pipeline._store.files() for run in Manifest.from_dict(detail).runs}
+
+
+def test_what_a_thread_merged_takes_its_place_and_all_views_stay_right(
+    driven: tuple[hw.Pipeline, Driver, shop.Traffic],
+) -> None:
+    pipeline, driver, traffic = driven
+    taken = 0
+    for _ in range(120):
+        last = ticked(pipeline, traffic)
+        settled(driver)
+        taken += driver._merging.done is not None
+    assert taken > 50
+    assert most_runs(pipeline, last.number) < 20  # without any there would be more than a hundred
+    settled(driver)
+    driver._keep_house(pipeline._store.lease().epoch, last.number, forced=True)
+    assert files(pipeline) <= used(pipeline) | set(driver._merging.files)
+
+
+def test_a_thread_that_fails_leaves_it_to_the_ticks(
+    driven: tuple[hw.Pipeline, Driver, shop.Traffic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, driver, traffic = driven
+
+    def fails(*_: Any) -> None:
+        msg = "no space"
+        raise Unavailable(msg)
+
+    monkeypatch.setattr(merging, "merge_crowd", fails)
+    rewritten = 0
+    for _ in range(60):
+        rewritten += ticked(pipeline, traffic).detail["rewritten"]
+        settled(driver)
+        assert driver._merging.done is None
+    assert rewritten
+
+
+def test_what_was_dropped_meanwhile_is_not_taken_over(
+    driven: tuple[hw.Pipeline, Driver, shop.Traffic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, driver, traffic = driven
+    go = threading.Event()
+    monkeypatch.setattr(driver._merging, "_pause", lambda: go.wait(60))
+    while driver._merging._now is None or not driver._merging._now.arrangement.startswith("v"):
+        go.set()
+        settled(driver)
+        go.clear()
+        ticked(pipeline, traffic)
+    arrangement = driver._merging._now.arrangement.partition("/")[0]
+    name = next(n for n, each in pipeline._store.declarations().items() if f"v{each.number}" == arrangement)
+    pipeline.drop(name)
+    shop.declare_views(pipeline)
+    ticked(pipeline, traffic)
+    go.set()
+    settled(driver)
+    last = ticked(pipeline, traffic)
+    assert arrangement not in {each.partition("/")[0] for each in pipeline._store.arrangements(last.number)}
+    for _ in range(12):
+        last = ticked(pipeline, traffic)
+        settled(driver)
+    driver._keep_house(pipeline._store.lease().epoch, last.number, forced=True)
+    assert files(pipeline) <= used(pipeline) | set(driver._merging.files)
+
+
+def test_a_pipeline_closes_in_the_middle_of_a_merge(
+    driven: tuple[hw.Pipeline, Driver, shop.Traffic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, driver, traffic = driven
+    begun = threading.Event()
+    pause = driver._merging._pause
+
+    def waits() -> None:
+        begun.set()
+        driver._merging._stop.wait(60)
+        pause()
+
+    monkeypatch.setattr(driver._merging, "_pause", waits)
+    while not begun.is_set():
+        ticked(pipeline, traffic)
+        if driver._merging._thread is not None:
+            assert begun.wait(60)
+    (name,) = driver._merging.files
+    pipeline.close()
+    assert name not in files(pipeline)
+    with shop.opened(pipeline.path, views=False, retain_ticks=2) as again:
+        drive(again)
+        ticked(again, shop.Traffic(again, 7))
