@@ -71,7 +71,7 @@ def prepare(pipeline: hw.Pipeline, engine: str) -> None:
     driver = pipeline._driver()
     shop.declare_views(pipeline)
     for view in driver._declared().views.values():
-        driver._planned(view)
+        driver._planning.split(view)
 
 
 def wait_for_the_lease(pipeline: hw.Pipeline) -> None:

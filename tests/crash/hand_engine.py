@@ -25,7 +25,7 @@ from headwater.views.plan import Aggregate, Call, Field, Fragment, Join, Node, P
 LONG, TEXT = pa.int64(), pa.string()
 
 
-def _source(relation: str, **columns: tuple[str, pa.DataType]) -> Source:
+def source(relation: str, **columns: tuple[str, pa.DataType]) -> Source:
     """A relation; each column as its name within the plan, its own name and type."""
     output = tuple(Field(name, kind) for name, (_, kind) in columns.items())
     return Source(output, relation, tuple(name for name, _ in columns.values()))
@@ -41,8 +41,8 @@ def _sum(column: str, result: str) -> Call:
 
 
 def _revenue() -> Node:
-    orders = _source("orders", c1=("customer", LONG), c2=("cents", LONG))
-    customers = _source("customers", c3=("id", LONG), c4=("country", TEXT))
+    orders = source("orders", c1=("customer", LONG), c2=("cents", LONG))
+    customers = source("customers", c3=("id", LONG), c4=("country", TEXT))
     pairs = Join(
         (Field("c2", LONG), Field("c4", TEXT)),
         left=orders,
@@ -55,7 +55,7 @@ def _revenue() -> Node:
 
 
 def _total() -> Node:
-    revenue = _source("revenue", c1=("cents", LONG), c2=("sales", LONG))
+    revenue = source("revenue", c1=("cents", LONG), c2=("sales", LONG))
     return _aggregate(revenue, (), _sum("c1", "c3"), _sum("c2", "c4"))
 
 
@@ -67,18 +67,18 @@ def dear_of(table: pa.Table) -> pa.Table:
 
 def _dear() -> Node:
     output = (Field("c1", LONG), Field("c2", LONG), Field("c3", LONG))
-    orders = _source("orders", c1=("id", LONG), c2=("cents", LONG))
+    orders = source("orders", c1=("id", LONG), c2=("cents", LONG))
     return Fragment(
         output, child=orders, inputs=("c2",), computing=dear_of, passed=(("c1", "c1"), ("c2", "c2")), text="dear"
     )
 
 
 def _words() -> Node:
-    return _aggregate(_source("bag", c1=("word", TEXT)), ("c1",))
+    return _aggregate(source("bag", c1=("word", TEXT)), ("c1",))
 
 
 def _clicked() -> Node:
-    clicks = _source("clicks", c1=("who", LONG), c2=("n", LONG))
+    clicks = source("clicks", c1=("who", LONG), c2=("n", LONG))
     return _aggregate(clicks, ("c1",), Call("Count", (), Field("c3", LONG)), _sum("c2", "c4"))
 
 
@@ -138,7 +138,7 @@ class HandEngine:
         return computing(table)
 
     def same(self, one: object, other: object) -> bool:
-        return one is other
+        return one == other
 
     def check(self, name: str, plan: Plan) -> None:
         """Nothing here is evaluated by Spark."""

@@ -8,6 +8,7 @@ _RECOMPUTE = "tests/equivalence/test_recompute.py -k "
 _SUSPEND = "tests/tick/test_suspension.py -k "
 _REPLACE = "tests/tick/test_replacing.py -k "
 _SHARE = "tests/tick/test_sharing.py -k "
+_BY_HAND = "tests/tick/test_shared_by_hand.py -k "
 
 SQL_PATCHES: tuple[Patch, ...] = (
     patch(
@@ -142,5 +143,40 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "            busy = merging.busy(name)\n",
         "            busy = ()\n",
         "tests/tick/test_merging.py -k takes_its_place",
+    ),
+    patch(
+        "the tick from which a suspended view goes on is kept",
+        "tick/sweep.py",
+        "    inner = {number for number in between if number > min(keep)}\n",
+        "    inner = set()\n",
+        f"{_BY_HAND} last_good_tick",
+    ),
+    patch(
+        "what is shared is judged by what it reads itself",
+        "tick/past.py",
+        "            names = self.shared[name].reads\n",
+        '            names = [n for v in self.shared[name].views for n in self.views[v].spec["inputs"]]\n',
+        f"{_BY_HAND} another_view_reads",
+    ),
+    patch(
+        "what is made anew begins with nothing",
+        "tick/state.py",
+        "                    self._of(each, pa.schema([]))\n",
+        "                    pass\n",
+        f"{_BY_HAND} nothing_of_what_it_had",
+    ),
+    patch(
+        "a driver forgets what it merged before another one drove",
+        "tick/driver.py",
+        "            self._merging.drive(epoch)\n",
+        "",
+        f"{_BY_HAND} before_another_driver",
+    ),
+    patch(
+        "plans that have become others share by what they are",
+        "tick/driver.py",
+        "            self._planning.share_anew()\n",
+        "            pass\n",
+        f"{_BY_HAND} becomes_another",
     ),
 )

@@ -6,13 +6,14 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError
 from headwater.files import Files
 from headwater.log import Cut
 from headwater.pipeline.views import in_order
-from headwater.read.relation import DEAD_LETTER, LOG, Relation
+from headwater.read.relation import DEAD_LETTER, LOG
 from headwater.schema import Column, Schema, parse
 from headwater.schema.plain import plain
 from headwater.spark.build import Relation as Known
@@ -21,7 +22,7 @@ from headwater.store import NEXT, Declaration
 from headwater.tick.driver import Driver, Retention
 from headwater.tick.inputs import is_complete
 from headwater.tick.loop import run
-from headwater.tick.past import Declared
+from headwater.tick.past import Declared, Shared
 from headwater.tick.report import Tick
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Keyed, Plan
@@ -55,7 +56,7 @@ class Driving:
             pipeline.clock,
             self.engine,
             self._declared,
-            self.split,
+            self,
             Retention(pipeline.retain_ticks, duration_seconds(pipeline.retain_for)),
             max_rows=pipeline.max_rows,
             files=files,
@@ -103,19 +104,29 @@ class Driving:
         """What a view that is declared now can count on.
 
         Rows of the views in `steady` never disappear. `shares` has the inputs of its operators that are kept
-        elsewhere. What a view sets aside is its own, so one that does shares nothing.
+        elsewhere, `shared` what is read by those of them that are no tables. What a view sets aside is its own, so
+        one that does shares nothing.
         """
         found = [self._pipeline._relations.find(name) for name in plan.inputs]
-        inputs = [each for each in found if each is not None]
-        steady = [each.name for each in inputs if each.kind == "view" and self._appends_only(each.name)]
-        return {"steady": steady, "shares": {} if on_error == DEAD_LETTER else self._shares(plan, inputs)}
+        steady = [each.name for each in found if each and each.kind == "view" and self._appends_only(each.name)]
+        if on_error == DEAD_LETTER:
+            return {"steady": steady, "shares": {}, "shared": {}}
+        return {"steady": steady, **self._shares(plan, self._shared_by_readers(set(plan.inputs)))}
 
-    def _shares(self, plan: Plan, inputs: Sequence[Relation]) -> dict[str, str]:
-        """For each input of an operator the table that has its rows, or the name under which they are shared."""
-        known: dict[str, Keyed] = {}
-        streams = [each for each in inputs if each.kind in {"stream", "log"}]
-        if all(is_complete(each, self._pipeline._log, Cut()) for each in streams):  # else others have read more
-            known = self._shared_by_readers(set(plan.inputs))
+    def share_anew(self) -> None:
+        """Decide anew what views share, since nothing of it is there any more: plans may have become others."""
+        declared, known = self._declared(), dict[str, Keyed]()
+        self._splits.clear()
+        for view in declared.views.values():
+            if view.spec["on_error"] != DEAD_LETTER:
+                spec = {**view.spec, **self._shares(self._replan(view), known)}
+                self._pipeline._store.amend(Declaration(view.name, view.kind, view.number, spec))
+
+    def _shares(self, plan: Plan, known: dict[str, Keyed]) -> dict[str, Any]:
+        """For each input of an operator the table that has its rows, or the name under which they are shared.
+
+        What is not known yet becomes known.
+        """
         chosen: dict[str, str] = {}
 
         def choose(place: str, keyed: Keyed) -> str:
@@ -125,8 +136,8 @@ class Driving:
                 known.setdefault(name, keyed)
             return name
 
-        split(plan, choose)
-        return chosen
+        made = split(plan, choose)
+        return {"shares": chosen, "shared": {name: list(each.relations) for name, each in made.shared.items()}}
 
     def _table(self, keyed: Keyed) -> str | None:
         """The table that has the rows of an input by its key."""
@@ -137,8 +148,15 @@ class Driving:
         return relation.name if relation.key and relation.key == read[1] else None
 
     def _shared_by_readers(self, inputs: set[str]) -> dict[str, Keyed]:
-        """What is shared by views that read one of these relations."""
+        """What is shared by views that read one of these relations.
+
+        Nothing if one of them has lost its beginning: others have read more of it than a new view may.
+        """
+        relations = [self._pipeline._relations.find(name) for name in inputs]
+        streams = [each for each in relations if each and each.kind in {"stream", "log"}]
         found: dict[str, Keyed] = {}
+        if not all(is_complete(each, self._pipeline._log, Cut()) for each in streams):
+            return found
         for each in self._pipeline._store.declarations().values():
             if each.kind == "view" and inputs.intersection(each.spec["inputs"]):
                 with suppress(HeadwaterError):  # one that cannot be planned in this process
@@ -201,12 +219,12 @@ class Driving:
             for name, view in candidates.items()
             if name in views and not view.spec.get("hold") and _may_switch(views, name, view)
         )
-        users: dict[str, tuple[str, ...]] = {}
+        shared: dict[str, Shared] = {}
         for name, view in views.items():
-            for each in set(view.spec.get("shares", {}).values()):
-                if each.startswith(SHARED):
-                    users[each] = (*users.get(each, ()), name)
-        return Declared(relations, views, switching, users)
+            for each, reads in view.spec.get("shared", {}).items():
+                known = shared.get(each, Shared((), tuple(reads)))
+                shared[each] = replace(known, views=(*known.views, name))
+        return Declared(relations, views, switching, shared)
 
     def close(self) -> None:
         """Stop the driver, and Spark if it was started here."""

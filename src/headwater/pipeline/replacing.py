@@ -38,7 +38,7 @@ def replace(
     known = store.find(old.name + NEXT)
     if known is not None:
         again = {**known.spec, "hold": hold}
-        if again == {**spec, "shares": known.spec["shares"]}:
+        if again == {**spec, **{each: known.spec[each] for each in ("shares", "shared")}}:
             amended = Declaration(known.name, known.kind, known.number, again)
             if store.amend(amended):
                 return View.of(amended)

@@ -65,7 +65,7 @@ class Arrangement:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
             part = self._open(run).find(wanted[first:last], self._columns) if first < last else None
             if part is not None:
-                found.append(self._shaped(part))
+                found.append(self._shaped(part) if self._columns is None else shaped(part, self.schema))
         return combine(found, ordered=False) if found else self.schema.empty_table()
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:

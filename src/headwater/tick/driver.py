@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from headwater import crashpoint
 from headwater.clock import Clock
@@ -44,6 +45,18 @@ class Retention:
     seconds: float
 
 
+class Planning(Protocol):
+    """Whoever knows the plans of views."""
+
+    def split(self, view: Declaration) -> Split:
+        """The plan of a view, without what is kept elsewhere."""
+        ...
+
+    def share_anew(self) -> None:
+        """Decide anew what views share, since nothing of it is there any more."""
+        ...
+
+
 @dataclass(frozen=True)
 class _Work:
     """What a tick has to do: take in the log between two cuts."""
@@ -68,7 +81,7 @@ class Driver:
         clock: Clock,
         engine: Engine,
         declared: Callable[[], Declared],
-        plan: Callable[[Declaration], Split],
+        planning: Planning,
         retention: Retention,
         *,
         max_rows: int,
@@ -83,7 +96,7 @@ class Driver:
         self._clock = clock
         self.engine = engine
         self._declared = declared
-        self._planned = plan
+        self._planning = planning
         self._retention = retention
         self._max_rows = max_rows
         self._files = files or Files()
@@ -114,25 +127,30 @@ class Driver:
         self._counted = (self.engine.queries, self.engine.stages.jobs)
         epoch = self._lease.acquire()
         last = self._store.last_tick()
-        oldest = next(iter(self._store.ticks()), (0, 0))[0]
+        kept = [number for number, _ in self._store.ticks()]
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
             self._functions = functions
             self._attempts.forget()
-        stale = self._past.stale(last, oldest)
+        stale = self._past.stale(last, kept)
         self._past.renew(stale)
+        found = self._state_before(epoch, last)
+        before = None if found is None else self._past.trusted(found, last, stale)
+        if before is not None and self._past.is_torn(before, last):
+            self._check_rebuildable("something that views share is missing", "restore the pipeline from a backup")
+            before = None
+        if before is None and last is not None:
+            self._planning.share_anew()
         declared = self._declared()
-        before = self._state_before(epoch, last)
-        if before is not None:
-            before = self._past.trusted(before, last, stale)
         topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
         after = _known_cut(last, topics)
         cut = self._log.cut(list(topics), after=after, target=self._max_rows)
-        views = Views(declared, last, before, self._attempts, oldest=oldest, stale=stale)
+        views = Views(declared, last, before, self._attempts, oldest=min(kept, default=0), stale=stale)
         if not cut.rows and not views.waiting and before is not None:
             self._check_current(epoch)
             return None
         number = last.number + 1 if last else 1
-        state = TickState(self._files, self._folder, f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", before or {})
+        name, forgotten = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", set(found or ()) - set(before or ())
+        state = TickState(self._files, self._folder, name, before or {}, forgotten)
         work = _Work(number, cut, Cut() if before is None else after, declared, views, state)
         try:
             computation = self._computed(work)
@@ -151,7 +169,7 @@ class Driver:
         # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
         self._store.commit(record, epoch=epoch, alone=before is None, renamed=views.renamed(number))
         crashpoint.reach("tick.committed")
-        self._merging.committed(state.crowded, f"{epoch}-{number}")
+        self._merging.committed(state.crowded, state.seen, f"{epoch}-{number}")
         self._keep_house(epoch, number, forced=before is None)
         return Tick.of(record)
 
@@ -181,6 +199,7 @@ class Driver:
             return {}
         found = self._store.arrangements(last.number)
         if self._checked != epoch:
+            self._merging.drive(epoch)
             used = {run.file for detail in found.values() for run in Manifest.from_dict(detail).runs}
             self._files.make_folder(self._folder)
             there = set(self._files.list(self._folder))
@@ -220,7 +239,7 @@ class Driver:
 
     def _computed(self, work: _Work) -> Computation:
         """All changes of a tick."""
-        splits = {name: self._planned(view) for name, view in work.declared.views.items()}
+        splits = {name: self._planning.split(view) for name, view in work.declared.views.items()}
         scratch = os.path.join(self._scratch, work.state.name)
         computation = self._computation = Computation(
             work.declared.relations,
@@ -271,8 +290,17 @@ class Driver:
             return
         now = self._clock.now()
         limits = self._retention
-        needed = self._past.unrepeatable()
-        expire(self._store, self._pins, now, epoch, ticks=limits.ticks, seconds=limits.seconds, also=needed)
+        always, while_kept = self._past.needed()
+        expire(
+            self._store,
+            self._pins,
+            now,
+            epoch,
+            ticks=limits.ticks,
+            seconds=limits.seconds,
+            also=always,
+            between=while_kept,
+        )
         self._drop_forgotten(number)
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)

@@ -31,12 +31,14 @@ class _StoppedError(Exception):
 
 
 class Merging:
-    """One merge at a time. Nothing of it counts until a tick takes it over; for the driver's thread alone."""
+    """One merge at a time. Nothing of it counts until a tick takes it over. For the driver's thread alone."""
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
         self._folder = folder
         self._stop = threading.Event()
+        self._epoch = 0
+        self._failed: set[str] = set()
         self._thread: threading.Thread | None = None
         self._now: Merge | None = None
         self._done: Merge | None = None
@@ -56,15 +58,24 @@ class Merging:
         """The names of files that no tick names, and are needed."""
         return [] if self._file is None else [self._file.name]
 
-    def committed(self, crowded: Sequence[Merge], name: str) -> None:
-        """A tick was committed: let go of what was done, and begin with the next if there is something to do.
+    def drive(self, epoch: int) -> None:
+        """Be of an epoch: what was done in another one may have been swept away by whoever drove in between."""
+        if epoch != self._epoch:
+            self.close()
+            self._stop.clear()
+            self._epoch = epoch
 
-        If no tick has taken it over, sweeping removes its file. `name` begins the names of files that it makes.
+    def committed(self, crowded: Sequence[Merge], seen: Merge | None, name: str) -> None:
+        """A tick was committed, which has `seen` what was done and took it over if it could.
+
+        That is forgotten (sweeping removes its file, if nothing names it), and the next begun if there is something
+        to do. `name` begins the names of files that it makes.
         """
-        if self._thread is not None and not self._thread.is_alive():
+        if self._thread is not None and not self._thread.is_alive() and self._done is seen:
             self._forget()
-        if self._thread is None and crowded:
-            self._now = max(crowded, key=lambda each: len(each.crowd.runs))
+        waiting = [each for each in crowded if each.arrangement not in self._failed]
+        if self._thread is None and waiting:
+            self._now = max(waiting, key=lambda each: len(each.crowd.runs))
             self._file = RunFile(self._files, self._folder, f"{name}-{uuid.uuid4().hex[:8]}.runs")
             self._thread = threading.Thread(target=self._run, name="headwater-merge", daemon=True)
             self._thread.start()
@@ -75,7 +86,10 @@ class Merging:
         try:
             made = merge_crowd(self._folder, self._now.schema, self._now.crowd, self._file, self._pause)
             self._file.finish()
-        except (_StoppedError, HeadwaterError, OSError, pa.ArrowException):  # the tick that has to do it tells why
+        except _StoppedError:
+            self._file.abandon()
+        except (HeadwaterError, OSError, pa.ArrowException, MemoryError):
+            self._failed.add(self._now.arrangement)  # from now on ticks do it, and tell why they cannot
             self._file.abandon()
         else:
             self._done = Merge(self._now.arrangement, self._now.schema, self._now.crowd, made)

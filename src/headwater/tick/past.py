@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from headwater.state.run import Run
 from headwater.store import NEXT, Declaration, Store, TickRecord
 from headwater.tick.inputs import is_complete
 from headwater.tick.relations import hashed
+from headwater.tick.state import CHANGES
 from headwater.views.sharing import SHARED
 
 SHARES = "shared"
@@ -24,20 +25,42 @@ SHARES = "shared"
 class Declared:
     """What the store has declared: topics and views, the views in an order in which each follows its inputs.
 
-    `switching` are the views that are to be replaced as soon as their candidates are filled; `shared` has what
-    views share, with the names of those views.
+    `switching` are the views that are to be replaced as soon as their candidates are filled; `shared` is what views
+    share.
     """
 
     relations: Mapping[str, Relation]
     views: Mapping[str, Declaration]
     switching: frozenset[str] = frozenset()
-    shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shared: Mapping[str, Shared] = field(default_factory=dict)
 
     def inputs(self, name: str) -> list[Relation]:
-        """What a view reads; of something shared, what the views read that share it."""
-        users = self.shared.get(name, (name,))
-        names = dict.fromkeys(each for user in users for each in self.views[user].spec["inputs"])
-        return [self.relations[each] for each in names if each in self.relations]
+        """The relations that a view reads, or something shared; also through what is shared."""
+        names: Sequence[str] = ()
+        if name in self.shared:
+            names = self.shared[name].reads
+        elif name in self.views:
+            names = self.views[name].spec["inputs"]
+        nested = [relation for each in names if each in self.shared for relation in self.inputs(each)]
+        return [*(self.relations[each] for each in names if each in self.relations), *nested]
+
+    def shares(self, name: str) -> Collection[str]:
+        """What a view, or something shared, has of what is shared."""
+        if name in self.shared:
+            return [each for each in self.shared[name].reads if each in self.shared]
+        return self.views[name].spec.get("shares", {}).values() if name in self.views else ()
+
+    def users(self, name: str) -> Collection[str]:
+        """The views that need something shared; of a view, that view."""
+        return self.shared[name].views if name in self.shared else (name,)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What `views` share, and what it reads itself."""
+
+    views: tuple[str, ...]
+    reads: tuple[str, ...]
 
 
 def stopped(last: TickRecord | None) -> dict[str, Suspended]:
@@ -67,7 +90,7 @@ class Past:
         return [
             run
             for name, since, until in spans
-            for _, detail in self._store.details(f"{name}/changes", after=since, until=until)
+            for _, detail in self._store.details(name + CHANGES, after=since, until=until)
             for run in Manifest.from_dict(detail).runs
         ]
 
@@ -76,21 +99,24 @@ class Past:
         detail = self._store.arrangements(tick).get(arrangement)
         return Manifest.from_dict(detail).runs if detail else ()
 
-    def stale(self, last: TickRecord | None, oldest: int) -> list[str]:
-        """What stands still and cannot catch up with what is kept: views, and what views share.
+    def stale(self, last: TickRecord | None, kept: Collection[int]) -> list[str]:
+        """What stands still and cannot catch up with the ticks that are kept: views, and what views share.
 
-        Some of what they missed has expired, or one that they read was replaced by one that is arranged otherwise.
+        The version that it would go on from has expired, or one that it reads was replaced by one that is arranged
+        otherwise, or something that it shares is stale.
         """
-        found = []
         declared = self._declared()
-        for name, each in stopped(last).items():
-            if last is None or not each.since or not _is_declared(declared, name, each):
-                continue
-            spans = [r.spans(each.since, last.number) for r in declared.inputs(name)]
-            arranged = [{hashed(part) for part, _, _ in parts} for parts in spans]
-            if each.since < oldest or any(len(several) > 1 for several in arranged):
-                found.append(name)
-        return found
+        still = {name: each for name, each in stopped(last).items() if _is_declared(declared, name, each)}
+        found = {
+            name
+            for name, each in still.items()
+            if each.since
+            and last
+            and (each.since not in kept or _rearranged(declared, name, each.since, last.number))
+        }
+        while more := {n for n, each in still.items() if each.since and found & {*declared.shares(n)}} - found:
+            found |= more
+        return sorted(found)
 
     def renew(self, stale: Iterable[str]) -> None:
         """Have stale views replaced by themselves, made anew, unless the log has lost its beginning."""
@@ -120,16 +146,34 @@ class Past:
             if not name.startswith(SHARED) or name.partition("/")[0] in kept
         }
 
-    def _is_repeatable(self, name: str) -> bool:
-        """Whether the log still has all that is read of it."""
-        streams = [each for each in self._declared().inputs(name) if each.kind in {"stream", "log"}]
-        return all(is_complete(each, self._log, Cut()) for each in streams)
+    def is_torn(self, arrangements: Mapping[str, Any], last: TickRecord | None) -> bool:
+        """Whether a view is well, but something that it shares is not there."""
+        declared, still = self._declared(), stopped(last)
+        return any(
+            declared.relations[name].arrangement in arrangements
+            and any(each not in arrangements for each in view.spec.get("shared", {}))
+            for name, view in declared.views.items()
+            if name not in still
+        )
 
-    def unrepeatable(self) -> set[int]:
-        """The last good ticks of what stands still and cannot be made anew."""
+    def _is_repeatable(self, name: str) -> bool:
+        """Whether the log still has all that is read of it, also by the views that would have to be made anew."""
+        declared = self._declared()
+        relations = [each for user in declared.users(name) for each in declared.inputs(user)]
+        return all(is_complete(each, self._log, Cut()) for each in relations if each.kind in {"stream", "log"})
+
+    def needed(self) -> tuple[set[int], set[int]]:
+        """The last good ticks of what stands still: if it cannot be made anew, and if it can."""
         declared = self._declared()
         still = {n: each for n, each in stopped(self._store.last_tick()).items() if _is_declared(declared, n, each)}
-        return {each.since for name, each in still.items() if not self._is_repeatable(name)}
+        always = {each.since for name, each in still.items() if not self._is_repeatable(name)}
+        return always, {each.since for each in still.values()} - always
+
+
+def _rearranged(declared: Declared, name: str, since: int, until: int) -> bool:
+    """Whether something that it reads was replaced since a tick by what is arranged otherwise."""
+    spans = [relation.spans(since, until) for relation in declared.inputs(name)]
+    return any(len({hashed(part) for part, _, _ in parts}) > 1 for parts in spans)
 
 
 def _is_declared(declared: Declared, name: str, still: Suspended) -> bool:

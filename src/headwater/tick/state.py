@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from headwater.state.run_file import RunFile
 from headwater.store import RunRecord
 from headwater.tick.merging import Merge, Merging
 
+CHANGES = "/changes"
+"""Behind the name of an arrangement: what a tick changed in it."""
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
 
@@ -25,15 +27,24 @@ _MERGED_PER_CHANGED = 8
 class TickState:
     """Arrangements as the last tick left them, and the additions of this one. Safe for threads.
 
-    All runs that this process makes go into one file; those that executors made are named by `add_runs`. Nothing
-    of it counts until the store has committed the records.
+    Those that are `forgotten` are in the store, but do not count. All runs that this process makes go into one
+    file; those that executors made are named by `add_runs`. Nothing of it counts until the store has committed the
+    records.
     """
 
-    def __init__(self, files: Files, folder: str, name: str, before: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        name: str,
+        before: Mapping[str, Mapping[str, Any]],
+        forgotten: Collection[str] = (),
+    ) -> None:
         self.folder = folder
         self.name = name
         self._files = files
         self._before = before
+        self._forgotten = forgotten
         self._file = RunFile(files, folder, f"{name}.runs")
         self._others: set[str] = set()
         self._runs: dict[str, list[Run]] = {}
@@ -43,6 +54,7 @@ class TickState:
         self._threads = threading.Lock()
         self.rewritten = 0
         self.crowded: list[Merge] = []
+        self.seen: Merge | None = None
 
     def before(self, name: str, schema: pa.Schema) -> Arrangement:
         """An arrangement as the last tick left it."""
@@ -67,9 +79,12 @@ class TickState:
         self.discard(runs_of)
 
     def touch(self, name: str, schema: pa.Schema) -> None:
-        """Note that an arrangement is there from now on, though nothing may be in it."""
+        """Note that an arrangement is there from now on, though nothing may be in it or those below it."""
         with self._threads:
             self._of(name, schema)
+            for each in self._forgotten:
+                if each.startswith(f"{name}/") and not each.endswith(CHANGES):
+                    self._of(each, pa.schema([]))
 
     def add(self, name: str, change: pa.Table) -> None:
         """Add a consolidated change to an arrangement."""
@@ -92,7 +107,7 @@ class TickState:
         if name not in self._runs:
             detail = self._before.get(name)
             self._runs[name] = list(Manifest.from_dict(detail).runs) if detail else []
-            self._schemas[name] = schema
+        self._schemas[name] = schema
         return self._runs[name]
 
     def discard(self, name: str) -> None:
@@ -112,7 +127,8 @@ class TickState:
 
         What is too much for that is merged beside the ticks; what was merged there takes its place now.
         """
-        if (done := merging.done) is not None:
+        done = self.seen = merging.done
+        if done is not None:
             merged = set(done.crowd.runs)
             if merged <= set(self.after(done.arrangement, done.schema).runs):  # else it was dropped or made anew
                 runs = self._of(done.arrangement, done.schema)
@@ -136,7 +152,7 @@ class TickState:
     def records(self, tick: int, changes: Iterable[str]) -> tuple[RunRecord, ...]:
         """What the store keeps: the runs of each touched arrangement, and what changed in those in `changes`."""
         made = [_record(name, tick, runs) for name, runs in self._runs.items()]
-        made += [_record(f"{name}/changes", tick, runs) for name in changes if (runs := self.change(name))]
+        made += [_record(name + CHANGES, tick, runs) for name in changes if (runs := self.change(name))]
         return tuple(made)
 
     def abandon(self) -> None:

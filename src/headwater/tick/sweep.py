@@ -17,11 +17,24 @@ _NAME = re.compile(r"(\d+)-(\d+)-")
 
 
 def expire(
-    store: Store, pins: Pins, now: int, epoch: int, *, ticks: int, seconds: float, also: Collection[int] = ()
+    store: Store,
+    pins: Pins,
+    now: int,
+    epoch: int,
+    *,
+    ticks: int,
+    seconds: float,
+    also: Collection[int] = (),
+    between: Collection[int] = (),
 ) -> None:
-    """Forget versions that are neither retained, nor pinned by a reader, nor among some others."""
+    """Forget versions that are neither retained, nor pinned by a reader, nor among some others.
+
+    Of those `between`, the ones are kept that are not older than all that is retained.
+    """
     known = store.ticks()
-    keep = retained(known, now, ticks, seconds) | ({*pins.held(), *also} & {number for number, _ in known})
+    keep = retained(known, now, ticks, seconds)
+    inner = {number for number in between if number > min(keep)}
+    keep |= {*pins.held(), *also, *inner} & {number for number, _ in known}
     if len(keep) < len(known):
         store.expire(keep, changes_after=min(keep), epoch=epoch)
 

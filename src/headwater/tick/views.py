@@ -118,7 +118,7 @@ class Views:
     def waiting(self) -> list[str]:
         """What is to be filled, or to catch up, or to be replaced, and may be now."""
         behind = [name for name in self._declared.views if self._is_new(name) or name in self._before]
-        behind += [name for name in self._declared.shared if name in self._before]
+        behind += [name for name in self._declared.shared if self._is_new(name) or name in self._before]
         known = [name for name in behind if not self._before.get(name, _NOTHING).because]
         due = [name for name in known if self._attempts.is_due(self._arrangement(name))]
         return due + [name for name in self._declared.switching if name + NEXT not in behind]
