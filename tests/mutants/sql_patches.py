@@ -138,13 +138,6 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "tests/tick/test_merging.py -k dropped_meanwhile",
     ),
     patch(
-        "runs that are being merged are left alone by ticks",
-        "tick/state.py",
-        "            busy = merging.busy(name)\n",
-        "            busy = ()\n",
-        "tests/tick/test_merging.py -k takes_its_place",
-    ),
-    patch(
         "the tick from which a suspended view goes on is kept",
         "tick/sweep.py",
         "    inner = {number for number in between if number > min(keep)}\n",

@@ -59,7 +59,7 @@ class Planning(Protocol):
 
 @dataclass(frozen=True)
 class _Work:
-    """What a tick has to do: take in the log between two cuts."""
+    """What a tick has to do: take in the log between two cuts; all of it, if the state is built anew."""
 
     number: int
     cut: Cut
@@ -67,6 +67,8 @@ class _Work:
     declared: Declared
     views: Views
     state: TickState
+    topics: Mapping[str, int]
+    anew: bool
 
 
 class Driver:
@@ -126,6 +128,32 @@ class Driver:
         started = time.perf_counter()
         self._counted = (self.engine.queries, self.engine.stages.jobs)
         epoch = self._lease.acquire()
+        work = self._work(epoch)
+        if work is None:
+            self._check_current(epoch)
+            return None
+        try:
+            record = self._record(work, started)
+        except BaseException as error:
+            work.state.abandon()
+            if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
+                self._check_current(epoch, error)
+            raise
+        finally:
+            self._computation = None
+            shutil.rmtree(os.path.join(self._scratch, work.state.name), ignore_errors=True)
+        if record is None:
+            work.state.abandon()
+            return None
+        # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
+        self._store.commit(record, epoch=epoch, alone=work.anew, renamed=work.views.renamed(work.number))
+        crashpoint.reach("tick.committed")
+        self._merging.committed(work.state.crowded, work.state.seen, f"{epoch}-{work.number}")
+        self._keep_house(epoch, work.number, forced=work.anew)
+        return Tick.of(record)
+
+    def _work(self, epoch: int) -> _Work | None:
+        """What there is to do; None if nothing."""
         last = self._store.last_tick()
         kept = [number for number, _ in self._store.ticks()]
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
@@ -138,7 +166,7 @@ class Driver:
         if before is not None and self._past.is_torn(before, last):
             self._check_rebuildable("something that views share is missing", "restore the pipeline from a backup")
             before = None
-        if before is None and last is not None:
+        if before is None:
             self._planning.share_anew()
         declared = self._declared()
         topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
@@ -146,32 +174,13 @@ class Driver:
         cut = self._log.cut(list(topics), after=after, target=self._max_rows)
         views = Views(declared, last, before, self._attempts, oldest=min(kept, default=0), stale=stale)
         if not cut.rows and not views.waiting and before is not None:
-            self._check_current(epoch)
             return None
         number = last.number + 1 if last else 1
         name, forgotten = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", set(found or ()) - set(before or ())
         state = TickState(self._files, self._folder, name, before or {}, forgotten)
-        work = _Work(number, cut, Cut() if before is None else after, declared, views, state)
-        try:
-            computation = self._computed(work)
-            if not cut.rows and not views.news and state.is_empty:
-                state.abandon()
-                return None
-            record = self._written(work, computation, topics, started)
-        except BaseException as error:
-            state.abandon()
-            if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
-                self._check_current(epoch, error)
-            raise
-        finally:
-            self._computation = None
-            shutil.rmtree(os.path.join(self._scratch, state.name), ignore_errors=True)
-        # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
-        self._store.commit(record, epoch=epoch, alone=before is None, renamed=views.renamed(number))
-        crashpoint.reach("tick.committed")
-        self._merging.committed(state.crowded, state.seen, f"{epoch}-{number}")
-        self._keep_house(epoch, number, forced=before is None)
-        return Tick.of(record)
+        return _Work(
+            number, cut, Cut() if before is None else after, declared, views, state, topics, before is None
+        )
 
     @property
     def merging(self) -> bool:
@@ -260,10 +269,11 @@ class Driver:
         crashpoint.reach("tick.computed")
         return computation
 
-    def _written(
-        self, work: _Work, computation: Computation, topics: Mapping[str, int], started: float
-    ) -> TickRecord:
-        state, cut, views = work.state, work.cut, work.views
+    def _record(self, work: _Work, started: float) -> TickRecord | None:
+        """The tick as it is to be committed, with all of its files on disk; None if nothing came of it."""
+        computation, state, cut, views = self._computed(work), work.state, work.cut, work.views
+        if not cut.rows and not views.news and state.is_empty:
+            return None
         state.merge(self._merging)
         crashpoint.reach("tick.written")
         state.finish()
@@ -278,7 +288,7 @@ class Driver:
             "jobs": self.engine.stages.jobs - self._counted[1],
             "rewritten": state.rewritten,
             "meaning": self.engine.meaning,
-            "topics": topics,
+            "topics": work.topics,
             "suspended": {name: each.as_dict() for name, each in views.suspended.items()},
             SHARES: {name: each and each.as_dict() for name, each in views.shared.items()},
         }
