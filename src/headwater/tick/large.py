@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -117,9 +118,28 @@ class Large:
         self._operate(portable(relation), [given], [(self._name, arranged(relation))])
 
     def shared(self, keyed: Keyed) -> None:
-        """Compute the change of what views share, and add it to its rows."""
+        """Compute the change of what views share, and add it to its rows.
+
+        If each worker has a few pieces, what it spools is a run of the state already.
+        """
         schema = hashed_schema(keyed.node.schema)
-        self._operate(portable(keyed), [Input(schema, self._by_key(keyed))], [(self._name, schema)])
+        pieces, fragment = self._pieces(keyed.node)
+        lasting = _needed(pieces) <= self._stages.workers
+        spooling = Spooling(
+            self._places,
+            pieces,
+            fragment,
+            keyed.key,
+            keyed.drops,
+            keyed.matches,
+            consolidated=True,
+            lasting=lasting,
+        )
+        runs = self._spooled(spooling)
+        if lasting:
+            self._state.add_runs(self._name, schema, runs)
+        else:
+            self._operate(portable(keyed), [Input(schema, runs)], [(self._name, schema)])
 
     def table(self, relation: Relation, extents: Sequence[Any]) -> None:
         """Take records into a table."""
@@ -211,20 +231,28 @@ class Large:
         consolidated: bool = False,
     ) -> tuple[Run, ...]:
         """An operator's change as runs sorted by the hash of a key."""
+        pieces, fragment = self._pieces(node)
+        return self._spooled(Spooling(self._places, pieces, fragment, key, drop_nulls, matches, consolidated))
+
+    def _pieces(self, node: Node) -> tuple[tuple[Piece, ...], Fragment | None]:
+        """An operator's change as pieces, and a fragment that is still to be applied to them."""
         fragment = node if isinstance(node, Fragment) else None
-        pieces = tuple(self._run(fragment.child if fragment is not None else node))
+        return tuple(self._run(fragment.child if fragment is not None else node)), fragment
+
+    def _spooled(self, spooling: Spooling) -> tuple[Run, ...]:
+        """What is spooled, here or by executors."""
+        pieces, fragment = spooling.pieces, spooling.fragment
         if not pieces:
             return ()
-        shipped = portable(fragment) if fragment is not None else None
-        spooling = Spooling(self._places, pieces, shipped, key, drop_nulls, matches, consolidated)
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
+        shipped = replace(spooling, fragment=portable(fragment)) if fragment is not None else spooling
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
         if fragment is None or fragment.computing is None:
-            return spooled(self._stages.each(spooling.share, dealt))
+            return spooled(self._stages.each(shipped.share, dealt))
         if self._aside is None or self._aside.is_empty:
             try:
-                return spooled(self._stages.compute(fragment.computing, spooling.inputs, spooling.results, dealt))
+                return spooled(self._stages.compute(fragment.computing, shipped.inputs, shipped.results, dealt))
             except EvaluationFailed:
                 pass  # so it does here, where the row can be told, or set aside
         return spooled([spooling.finished([self._here(fragment, piece.load())]) for piece in pieces])

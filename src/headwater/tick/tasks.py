@@ -57,6 +57,13 @@ class Places:
         """A new file for runs of the state; its name tells the tick and the attempt."""
         return RunFile(Files(), self.state, f"{self.name}-{uuid.uuid4().hex[:8]}.runs")
 
+    def keep(self, table: pa.Table) -> Run:
+        """Write a table, not empty, as a run of the state."""
+        file = self.state_file()
+        run = file.add(table)
+        file.finish()
+        return run
+
     def spool(self, table: pa.Table) -> Run:
         """Write a table, not empty, for the next stage."""
         file = RunFile(Files(), self.scratch, f"{uuid.uuid4().hex}.spool")
@@ -72,7 +79,8 @@ class Places:
 class Spooling:
     """How pieces become runs by a key: a fragment (if any) is applied; null keys are dropped, or match none.
 
-    Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated.
+    Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated. What
+    is `lasting` becomes part of the state as it is.
     """
 
     places: Places
@@ -82,6 +90,7 @@ class Spooling:
     drop_nulls: bool
     matches: bool
     consolidated: bool
+    lasting: bool = False
 
     def share(self, numbers: Iterable[int]) -> Report:
         """Spool some pieces that need no expressions evaluated."""
@@ -136,7 +145,9 @@ class Spooling:
             table = without_nulls(table, self.key)
         hashed = with_hash(table, self.key, matches=self.matches)
         settled = consolidate(hashed) if self.consolidated else hashed
-        return {"run": self.places.spool(settled).as_dict() if settled.num_rows else None}
+        if not settled.num_rows:
+            return {"run": None}
+        return {"run": (self.places.keep(settled) if self.lasting else self.places.spool(settled)).as_dict()}
 
 
 def _never(computing: object, table: pa.Table) -> pa.Table:
