@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change clean
+.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark clean
 
 setup: .venv/.installed
 
@@ -56,7 +56,7 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
 
-bench: bench-log bench-tick bench-change
+bench: bench-log bench-tick bench-change bench-nexmark
 
 # The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.
 bench-log: .venv/.tested
@@ -69,6 +69,10 @@ bench-tick: .venv/.tested
 # The same small change over TPC-H at scale factors 1 and 10; needs about 30 GB of disk.
 bench-change: .venv/.tested
 	@$(BIN)/python -m bench.change --recompute
+
+# Every query of Nexmark against Flink SQL and Spark's batch; installs Flink into bench/.cache; needs Java and Maven.
+bench-nexmark: .venv/.tested
+	@$(BIN)/python -m bench.nexmark
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results

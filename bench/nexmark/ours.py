@@ -1,0 +1,81 @@
+"""Ours: a query as a view over events that are in the log already, to the commit of its last change."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+import headwater as hw
+from bench.memory import Peak
+from bench.nexmark.events import files
+from bench.nexmark.streams import SIDE_INPUT, SIDE_INPUT_KEY, SIDE_INPUT_SCHEMA, STREAMS, side_input
+from bench.workspace import scratch
+
+MOST_ROWS = 2_000_000
+MOST_SECONDS = 3.0
+_LEAST_ROWS = 50_000
+
+
+@dataclass
+class Measured:
+    """A query: how long it took to take in all events, tick by tick, and what it left."""
+
+    query: str
+    events: int
+    seconds: float = 0.0
+    ticks: list[tuple[int, float]] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    rows: int = 0
+    state_bytes: int = 0
+    memory: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Events in a second."""
+        return self.events / self.seconds
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {**asdict(self), "paths": sorted(self.paths), "rate": self.rate}
+
+
+def measure(query: str, sql: str, data: Path, events: int) -> Measured:
+    """Load the events, and tick until the view has them all."""
+    found = Measured(query, events)
+    read = [name for name in STREAMS if name in _words(sql) or f"{name}__log" in _words(sql)]
+    with scratch("nexmark") as folder, hw.Pipeline("nexmark", folder, max_rows=MOST_ROWS) as pipeline:
+        for name in read:
+            stream = pipeline.stream(name, STREAMS[name], durability="none")
+            for file in files(data, name):
+                stream.append(pq.read_table(file))
+        if SIDE_INPUT in sql:
+            table = pipeline.table(SIDE_INPUT, SIDE_INPUT_SCHEMA, key=SIDE_INPUT_KEY, durability="none")
+            table.upsert(side_input())
+        pipeline.view(query, sql)
+        os.sync()
+        with Peak() as memory:
+            started = time.perf_counter()
+            while (tick := pipeline.tick()) is not None:
+                found.ticks.append((tick.rows_in, tick.seconds))
+                found.paths |= set(tick.paths.values())
+                pipeline._driver()._max_rows = _next_size(tick.rows_in, tick.seconds)
+            found.seconds = time.perf_counter() - started
+        found.memory = memory.bytes
+        found.rows = pipeline.read(query).num_rows
+        state = Path(pipeline.path) / "state"
+        found.state_bytes = sum(file.stat().st_size for file in state.iterdir() if file.is_file())
+    return found
+
+
+def _next_size(rows: int, seconds: float) -> int:
+    """As many rows as a tick can take in, if it goes on like this, without taking too long."""
+    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.9 * MOST_SECONDS * rows / seconds))) if rows else MOST_ROWS
+
+
+def _words(sql: str) -> set[str]:
+    return set(sql.replace("(", " ").replace(")", " ").replace(",", " ").split())
