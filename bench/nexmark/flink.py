@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.maven import Artifact, jars, java
 from bench.memory import Peak
 from bench.nexmark.flink_queries import QUERIES
-from bench.nexmark.streams import SIDE_INPUT_ROWS
+from bench.nexmark.streams import SIDE_INPUT_ROWS, STREAMS
 from bench.progress import say
 from bench.workspace import CACHE, CannotMeasure, scratch
 
@@ -63,6 +63,7 @@ def measure(query: str, data: Path, state: str) -> Ran:
     with scratch("flink") as checkpoints:
         given = {
             "data": str(data),
+            "tables": {name: ddl.replace("TIMESTAMP", "TIMESTAMP(3)") for name, ddl in STREAMS.items()},
             "sql": QUERIES[query],
             "jars": str(jars("flink-jars", _ARTIFACTS)),
             "state": state,

@@ -1,6 +1,6 @@
-"""One query in Flink, run by the Python of Flink's own environment: prints seconds and rows read as JSON.
+"""One query in Flink, run by the Python of Flink's own environment: prints the seconds as JSON.
 
-python flink_job.py '{"data": …, "sql": …, "jars": …, "state": "rocksdb" or "hashmap", "checkpoints": folder}'
+python flink_job.py '{"data": …, "tables": …, "sql": …, "jars": …, "state": …, "checkpoints": …, "side_input": …}'
 """
 
 import glob
@@ -10,14 +10,6 @@ import time
 
 from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 
-TABLES = {
-    "person": "id BIGINT, name STRING, email_address STRING, credit_card STRING, city STRING, state STRING, "
-    "date_time TIMESTAMP(3), extra STRING",
-    "auction": "id BIGINT, item_name STRING, description STRING, initial_bid BIGINT, reserve BIGINT, "
-    "date_time TIMESTAMP(3), expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra STRING",
-    "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, date_time TIMESTAMP(3), "
-    "extra STRING",
-}
 SETTINGS = {
     "parallelism.default": "2",
     "table.exec.mini-batch.enabled": "true",
@@ -45,7 +37,7 @@ def main() -> None:
         env.get_config().set("execution.checkpointing.interval", "10 s")
         env.get_config().set("execution.checkpointing.incremental", "true")
         env.get_config().set("execution.checkpointing.dir", f"file://{given['checkpoints']}")
-    for name, columns in TABLES.items():
+    for name, columns in given["tables"].items():
         env.execute_sql(
             f"CREATE TABLE {name} ({columns}, WATERMARK FOR date_time AS date_time - INTERVAL '4' SECOND) "
             f"WITH ('connector' = 'filesystem', 'path' = 'file://{given['data']}/{name}', 'format' = 'parquet')"

@@ -6,22 +6,7 @@ it, and forget them: less than ours do, which keep every answer up to date.
 
 from __future__ import annotations
 
-_OPEN = "auction a JOIN bid b ON a.id = b.auction AND b.date_time BETWEEN a.date_time AND a.expires"
-
-_COUNTS = """
-  count(*) AS total_bids,
-  count(*) FILTER (WHERE price < 10000) AS rank1_bids,
-  count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,
-  count(*) FILTER (WHERE price >= 1000000) AS rank3_bids"""
-
-_DISTINCT_COUNTS = ",".join(
-    f"""
-  count(DISTINCT {column}) AS total_{column}s,
-  count(DISTINCT {column}) FILTER (WHERE price < 10000) AS rank1_{column}s,
-  count(DISTINCT {column}) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_{column}s,
-  count(DISTINCT {column}) FILTER (WHERE price >= 1000000) AS rank3_{column}s"""
-    for column in ("bidder", "auction")
-)
+from bench.nexmark.queries import BIDS_OF_OPEN_AUCTIONS, COUNTS, DISTINCT_COUNTS
 
 QUERIES = {
     "q0": "SELECT auction, bidder, price, date_time, extra FROM bid",
@@ -30,7 +15,8 @@ QUERIES = {
     "q3": """SELECT p.name, p.city, p.state, a.id FROM auction a JOIN person p ON a.seller = p.id
 WHERE a.category = 10 AND p.state IN ('OR', 'ID', 'CA')""",
     "q4": f"""SELECT category, avg(final) AS average FROM
-(SELECT a.id, a.category, max(b.price) AS final FROM {_OPEN} GROUP BY a.id, a.category) GROUP BY category""",
+(SELECT a.id, a.category, max(b.price) AS final FROM {BIDS_OF_OPEN_AUCTIONS} GROUP BY a.id, a.category)
+GROUP BY category""",
     "q5": """SELECT c.auction, c.bids, c.window_start, c.window_end FROM
 (SELECT auction, count(*) AS bids, window_start, window_end
  FROM TABLE(HOP(TABLE bid, DESCRIPTOR(date_time), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
@@ -56,7 +42,7 @@ ON c.id = s.seller AND c.window_start = s.window_start AND c.window_end = s.wind
     "q9": f"""SELECT id, item_name, description, initial_bid, reserve, date_time, expires, seller, category, extra,
  auction, bidder, price, bid_date_time, bid_extra FROM
 (SELECT a.*, b.auction, b.bidder, b.price, b.date_time AS bid_date_time, b.extra AS bid_extra,
- ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.date_time) AS place FROM {_OPEN})
+ ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.date_time) AS place FROM {BIDS_OF_OPEN_AUCTIONS})
 WHERE place <= 1""",
     "q10": """SELECT auction, bidder, price, date_time, extra,
  DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt, DATE_FORMAT(date_time, 'HH:mm') AS hm FROM bid""",
@@ -73,12 +59,17 @@ FROM bid b JOIN side_input s ON MOD(b.auction, 10000) = s.key""",
   WHEN HOUR(date_time) <= 6 OR HOUR(date_time) >= 20 THEN 'night' ELSE 'other' END AS time_of_day,
  date_time, extra, CHAR_LENGTH(extra) - CHAR_LENGTH(REPLACE(extra, 'c', '')) AS c_count
 FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
-    "q15": f"""SELECT DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,{_COUNTS},{_DISTINCT_COUNTS}
+    "q15": f"""SELECT DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,
+{COUNTS},
+{DISTINCT_COUNTS}
 FROM bid GROUP BY DATE_FORMAT(date_time, 'yyyy-MM-dd')""",
     "q16": f"""SELECT channel, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,
- max(DATE_FORMAT(date_time, 'HH:mm')) AS hm,{_COUNTS},{_DISTINCT_COUNTS}
+ max(DATE_FORMAT(date_time, 'HH:mm')) AS hm,
+{COUNTS},
+{DISTINCT_COUNTS}
 FROM bid GROUP BY channel, DATE_FORMAT(date_time, 'yyyy-MM-dd')""",
-    "q17": f"""SELECT auction, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,{_COUNTS},
+    "q17": f"""SELECT auction, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,
+{COUNTS},
  min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price
 FROM bid GROUP BY auction, DATE_FORMAT(date_time, 'yyyy-MM-dd')""",
     "q18": """SELECT auction, bidder, price, channel, url, date_time, extra FROM

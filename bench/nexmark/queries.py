@@ -6,17 +6,15 @@ that every query is a function of its input. What those texts call the current t
 
 from __future__ import annotations
 
-_BIDS_OF_OPEN_AUCTIONS = (
-    "auction a JOIN bid b ON a.id = b.auction AND b.date_time BETWEEN a.date_time AND a.expires"
-)
+BIDS_OF_OPEN_AUCTIONS = "auction a JOIN bid b ON a.id = b.auction AND b.date_time BETWEEN a.date_time AND a.expires"
 
-_COUNTS = """\
+COUNTS = """\
   count(*) AS total_bids,
   count(*) FILTER (WHERE price < 10000) AS rank1_bids,
   count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,
   count(*) FILTER (WHERE price >= 1000000) AS rank3_bids"""
 
-_DISTINCT_COUNTS = ",\n".join(
+DISTINCT_COUNTS = ",\n".join(
     f"""\
   count(DISTINCT {column}) AS total_{column}s,
   count(DISTINCT {column}) FILTER (WHERE price < 10000) AS rank1_{column}s,
@@ -40,7 +38,7 @@ WHERE a.category = 10 AND p.state IN ('OR', 'ID', 'CA')""",
     # Average price for a category: of the highest bid that came while the auction was open.
     "q4": f"""\
 SELECT category, avg(final) AS average
-FROM (SELECT a.id, a.category, max(b.price) AS final FROM {_BIDS_OF_OPEN_AUCTIONS} GROUP BY a.id, a.category)
+FROM (SELECT a.id, a.category, max(b.price) AS final FROM {BIDS_OF_OPEN_AUCTIONS} GROUP BY a.id, a.category)
 GROUP BY category""",
     # Hot items: the auctions with the most bids of every 10 seconds, looked at every 2 seconds.
     "q5": """\
@@ -55,7 +53,7 @@ SELECT c.auction, c.bids, c.starts, c.ends FROM counted c JOIN most m ON c.start
     "q6": f"""\
 WITH sold AS (
   SELECT a.seller, a.id, a.expires, max(b.price) AS final
-  FROM {_BIDS_OF_OPEN_AUCTIONS} GROUP BY a.seller, a.id, a.expires
+  FROM {BIDS_OF_OPEN_AUCTIONS} GROUP BY a.seller, a.id, a.expires
 )
 SELECT seller, id AS auction,
   avg(final) OVER (PARTITION BY seller ORDER BY expires, id ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) AS average
@@ -83,7 +81,7 @@ SELECT id, item_name, description, initial_bid, reserve, date_time, expires, sel
 FROM (
   SELECT a.*, b.auction, b.bidder, b.price, b.date_time AS bid_date_time, b.extra AS bid_extra,
     row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.date_time, b.bidder, b.extra) AS place
-  FROM {_BIDS_OF_OPEN_AUCTIONS}
+  FROM {BIDS_OF_OPEN_AUCTIONS}
 )
 WHERE place = 1""",
     # Log to file system: every bid with the day and the minute that would be its folder.
@@ -117,19 +115,19 @@ WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
     # Bidding statistics: bids, bidders and auctions of every day at three levels of price.
     "q15": f"""\
 SELECT date_format(date_time, 'yyyy-MM-dd') AS day,
-{_COUNTS},
-{_DISTINCT_COUNTS}
+{COUNTS},
+{DISTINCT_COUNTS}
 FROM bid GROUP BY date_format(date_time, 'yyyy-MM-dd')""",
     # Channel statistics: the same for every channel, with the last minute of the day that had a bid.
     "q16": f"""\
 SELECT channel, date_format(date_time, 'yyyy-MM-dd') AS day, max(date_format(date_time, 'HH:mm')) AS minute,
-{_COUNTS},
-{_DISTINCT_COUNTS}
+{COUNTS},
+{DISTINCT_COUNTS}
 FROM bid GROUP BY channel, date_format(date_time, 'yyyy-MM-dd')""",
     # Auction statistics: bids of every auction and day, and their prices.
     "q17": f"""\
 SELECT auction, date_format(date_time, 'yyyy-MM-dd') AS day,
-{_COUNTS},
+{COUNTS},
   min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price
 FROM bid GROUP BY auction, date_format(date_time, 'yyyy-MM-dd')""",
     # Last bid: the newest of every bidder for every auction.

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from headwater.store import SHARED
 from headwater.testing import assert_same_as_batch
-from headwater.views.sharing import SHARED
 
 pytestmark = pytest.mark.spark
 

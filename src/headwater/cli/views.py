@@ -12,7 +12,7 @@ from headwater.cli.text import Columns
 from headwater.cli.where import add_where, opened
 from headwater.clock import as_datetime
 from headwater.read.suspended import suspended
-from headwater.state.manifest import Manifest
+from headwater.state.manifest import CHANGES, Manifest
 from headwater.store import Declaration, TickRecord
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _describe(
     """`tick` is the last one that changed it; `rows` is None where counting them would take long."""
     name = f"v{view.number}"
     filled = last is not None and name in kept
-    changed = pipeline._store.details(f"{name}/changes", after=0, until=last.number) if last and filled else []
+    changed = pipeline._store.details(name + CHANGES, after=0, until=last.number) if last and filled else []
     tick = changed[-1][0] if changed else None
     record = pipeline._store.tick(tick) if tick is not None else None
     return {

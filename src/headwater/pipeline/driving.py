@@ -18,7 +18,7 @@ from headwater.schema import Column, Schema, parse
 from headwater.schema.plain import plain
 from headwater.spark.build import Relation as Known
 from headwater.spark.engine import Engine
-from headwater.store import NEXT, Declaration
+from headwater.store import NEXT, SHARED, Declaration
 from headwater.tick.driver import Driver, Retention
 from headwater.tick.inputs import is_complete
 from headwater.tick.loop import run
@@ -26,7 +26,7 @@ from headwater.tick.past import Declared, Shared
 from headwater.tick.report import Tick
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Keyed, Plan
-from headwater.views.sharing import SHARED, Split, is_same, relation_read, split
+from headwater.views.sharing import Split, is_same, relation_read, split
 
 if TYPE_CHECKING:
     from headwater.pipeline.pipeline import Pipeline

@@ -9,8 +9,7 @@ from headwater.errors import HeadwaterError
 from headwater.read.relation import Relations
 from headwater.read.suspended import suspended
 from headwater.state.manifest import Manifest
-from headwater.store import Declaration, Store
-from headwater.views.sharing import SHARED
+from headwater.store import SHARED, Declaration, Store
 
 
 def explain(store: Store, relations: Relations, name: str) -> str:

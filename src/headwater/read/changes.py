@@ -14,6 +14,7 @@ from headwater.log import Cut
 from headwater.read.contents import Contents, once
 from headwater.read.relation import Relation, Relations
 from headwater.read.version import Version, Versions
+from headwater.state.manifest import CHANGES
 from headwater.state.pins import Pin
 from headwater.store import Store
 
@@ -182,7 +183,7 @@ class Changes:
         details = [
             (number, relation, detail)
             for relation, after, until in self._relation.spans(self._at, newest)
-            for number, detail in self._store.details(f"{relation.arrangement}/changes", after=after, until=until)
+            for number, detail in self._store.details(f"{relation.arrangement}{CHANGES}", after=after, until=until)
         ]
         self._check_kept()
         for number, relation, detail in details:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwater.errors import ViewSuspended
-from headwater.views.sharing import SHARED
+from headwater.store import SHARED
 
 
 @dataclass(frozen=True)

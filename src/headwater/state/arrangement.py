@@ -65,7 +65,7 @@ class Arrangement:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
             part = self._open(run).find(wanted[first:last], self._columns) if first < last else None
             if part is not None:
-                found.append(self._shaped(part) if self._columns is None else shaped(part, self.schema))
+                found.append(self._shaped(part))
         return combine(found, ordered=False) if found else self.schema.empty_table()
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
@@ -106,7 +106,9 @@ class Arrangement:
 
     def _between(self, low: int, high: int) -> pa.Table:
         spans = self._spans(self.runs, low, high)
-        parts = [self._shaped(opened.slice(start, end)) for opened, start, end in spans if start < end]
+        parts = [
+            self._shaped(opened.slice(start, end, self._columns)) for opened, start, end in spans if start < end
+        ]
         return combine(parts, ordered=True) if parts else self.schema.empty_table()
 
     def _spans(self, runs: Iterable[Run], low: int, high: int) -> list[tuple[OpenRun, int, int]]:
@@ -128,5 +130,5 @@ class Arrangement:
     def _shaped(self, table: pa.Table) -> pa.Table:
         """The table with this schema: whether columns may be null is not the file's business."""
         if self._columns is not None:
-            return shaped(table.select(self._columns), self.schema)
+            return shaped(table, self.schema)
         return pa.Table.from_arrays(table.columns, schema=self.schema)

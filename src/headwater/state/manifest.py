@@ -8,6 +8,9 @@ from typing import Any
 
 from headwater.state.run import Run
 
+CHANGES = "/changes"
+"""Behind the name of an arrangement: what a tick changed in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

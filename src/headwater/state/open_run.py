@@ -59,9 +59,9 @@ class OpenRun:
             return int(self._starts[-1])
         return int(self._starts[number] + np.searchsorted(self._hashes[number], hash_, side="right"))
 
-    def slice(self, start: int, end: int) -> pa.Table:
-        """The rows at these positions, without a copy."""
-        return self._table.slice(start, end - start)
+    def slice(self, start: int, end: int, columns: list[str] | None = None) -> pa.Table:
+        """The rows at these positions, in all columns or some, without a copy."""
+        return (self._table if columns is None else self._table.select(columns)).slice(start, end - start)
 
     def find(self, wanted: Indices, columns: list[str] | None = None) -> pa.Table | None:
         """The rows with these hashes, which ascend without repeating, in all columns or some; None if none."""

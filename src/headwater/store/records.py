@@ -8,6 +8,8 @@ from typing import Any
 
 NEXT = "@next"
 """Behind the name of a view: the version that is to replace it."""
+SHARED = "~"
+"""Names of what views share begin so, and no other names do."""
 
 
 @dataclass(frozen=True, slots=True)

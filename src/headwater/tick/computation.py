@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -110,8 +109,8 @@ class Computation:
         with self._threads:
             if runs := self._state.change(arrangement):
                 self.changed.add(arrangement)
-        before = partial(self._state.before, arrangement, schema)
-        return FromState(self._state, schema, runs, table=change, old=lambda: before().runs)
+        old = self._state.before
+        return FromState(self._state, schema, runs, table=change, old=lambda: old(arrangement, schema).runs)
 
     # -- views
 

@@ -9,13 +9,11 @@ from typing import Any
 from headwater.log import Cut, Log
 from headwater.read.relation import Relation
 from headwater.read.suspended import Suspended, suspended
-from headwater.state.manifest import Manifest
+from headwater.state.manifest import CHANGES, Manifest
 from headwater.state.run import Run
-from headwater.store import NEXT, Declaration, Store, TickRecord
+from headwater.store import NEXT, SHARED, Declaration, Store, TickRecord
 from headwater.tick.inputs import is_complete
 from headwater.tick.relations import hashed
-from headwater.tick.state import CHANGES
-from headwater.views.sharing import SHARED
 
 SHARES = "shared"
 """In a tick's detail: what is shared and was kept up by it, and why not if it stood still."""

@@ -11,15 +11,13 @@ import pyarrow as pa
 
 from headwater.files import Files
 from headwater.state.arrangement import Arrangement
-from headwater.state.manifest import Manifest
+from headwater.state.manifest import CHANGES, Manifest
 from headwater.state.merge import merge
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
 from headwater.store import RunRecord
 from headwater.tick.merging import Merge, Merging
 
-CHANGES = "/changes"
-"""Behind the name of an arrangement: what a tick changed in it."""
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
 

@@ -13,11 +13,11 @@ from headwater.log import Cut
 from headwater.operators.failing import EvaluationFailed
 from headwater.read.relation import Relation
 from headwater.read.suspended import Suspended
-from headwater.store import NEXT, Declaration, TickRecord
+from headwater.store import NEXT, SHARED, Declaration, TickRecord
 from headwater.tick.computation import Computation, Since
 from headwater.tick.past import Declared, stopped
 from headwater.tick.relations import arrangement_of
-from headwater.views.sharing import SHARED, Split
+from headwater.views.sharing import Split
 
 _MANY = 100_000
 _REST = 4

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headwater.store import SHARED
 from headwater.views.numbering import numbered
 from headwater.views.plan import (
     Aggregate,
@@ -27,10 +28,6 @@ from headwater.views.plan import (
     relations,
     walk,
 )
-
-SHARED = "~"
-"""Names of what is shared begin so, and no other names do."""
-
 
 Choose = Callable[[str, Keyed], str | None]
 """Gives an input, told by the place of its state, the name of a table or of what is shared; None if neither."""
