@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark clean
+.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
+	bench-load clean
 
 setup: .venv/.installed
 
@@ -56,7 +57,10 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
 
-bench: bench-log bench-tick bench-change bench-nexmark
+bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark
+
+# A shorter run of any of these, within five minutes: make bench-nexmark QUICK=1
+QUICK_FORM := $(if $(QUICK),--quick)
 
 # The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.
 bench-log: .venv/.tested
@@ -68,11 +72,19 @@ bench-tick: .venv/.tested
 
 # The same small change over TPC-H at scale factors 1 and 10; needs about 30 GB of disk.
 bench-change: .venv/.tested
-	@$(BIN)/python -m bench.change --recompute
+	@$(BIN)/python -m bench.change --recompute $(QUICK_FORM)
 
 # Every query of Nexmark against Flink SQL and Spark's batch; installs Flink into bench/.cache; needs Java and Maven.
 bench-nexmark: .venv/.tested
-	@$(BIN)/python -m bench.nexmark
+	@$(BIN)/python -m bench.nexmark $(QUICK_FORM)
+
+# How old the newest visible row is, at 10,000 rows a second and at 10, and what an idle pipeline takes.
+bench-latency: .venv/.tested
+	@$(BIN)/python -m bench.latency $(QUICK_FORM)
+
+# The first fill of views over 10 and 60 million rows against Spark's batch.
+bench-load: .venv/.tested
+	@$(BIN)/python -m bench.load $(QUICK_FORM)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results

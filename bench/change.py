@@ -1,8 +1,8 @@
 """What a change costs: `python -m bench.change` (`make bench-change`).
 
 Queries of TPC-H as views at several scale factors, and the same small change at each: so many new orders with their
-lineitems, and as many old ones deleted. Printed is the median time of a tick at each scale, their ratio, and, with
-`--recompute`, how long Spark needs to compute the query anew from Parquet.
+lineitems, and as many old ones deleted. Printed is the median time of a tick at each scale, their ratio, the most
+memory that all processes had, and, with `--recompute`, how long Spark needs to compute the query anew from Parquet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,16 @@ import pyarrow.parquet as pq
 from tests.tpch.source import TABLES
 
 import headwater as hw
-from bench import tpch
+from bench import results, tpch
+from bench.processes import Memory, Peak
+from bench.table import Line, show
 from bench.workspace import BENCH
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _CHUNK = 1_000_000
 _WARM = 3
+_MOST, _LEAST = 1.3, 20.0
+"""How much longer a tick may take at the largest scale, and how many times faster it is to be than anew."""
 
 
 @dataclass
@@ -42,6 +46,8 @@ class Measured:
     warm: list[float] = field(default_factory=list)
     rows_read: int = 0
     recompute: float | None = None
+    memory: Memory = field(default_factory=lambda: Memory(0, 0))
+    disk: int = 0
 
     @property
     def tick(self) -> float:
@@ -130,6 +136,8 @@ class Warehouse:
 
     def close(self) -> None:
         """Stop it."""
+        state = Path(self.pipeline.path) / "state"
+        self.measured.disk = sum(file.stat().st_size for file in state.iterdir())
         self.pipeline.close()
 
 
@@ -158,11 +166,13 @@ def run(scales: list[float], queries: list[str], orders: int, ticks: int, *, rec
         for query in queries:
             folder = Path(tempfile.mkdtemp(prefix="bench-change-", dir=BENCH / ".cache"))
             try:
-                warehouse = Warehouse(data, folder, scale, query, texts[query])
-                warehouse.settle(orders)
-                for _ in range(ticks):
-                    warehouse.change(orders)
-                warehouse.close()
+                with Peak() as peak:
+                    warehouse = Warehouse(data, folder, scale, query, texts[query])
+                    warehouse.settle(orders)
+                    for _ in range(ticks):
+                        warehouse.change(orders)
+                    warehouse.close()
+                warehouse.measured.memory = peak.memory
                 if recompute:
                     warehouse.measured.recompute = recomputed(data, texts[query])
                 found.append(warehouse.measured)
@@ -177,24 +187,47 @@ def _line(one: Measured) -> str:
     spread = f"{min(one.ticks):.3f} to {max(one.ticks):.3f}"
     return (
         f"{one.query} at {one.scale:g}: filled in {one.fill:.0f} s, tick {one.tick:.3f} s ({spread}), "
-        f"{one.rows_read:,} state rows read{again}; {len(one.warm)} before, {statistics.median(one.warm):.3f} s"
+        f"{one.rows_read:,} state rows read{again}; {len(one.warm)} before, {statistics.median(one.warm):.3f} s; "
+        f"{one.memory.anonymous / 2**30:.1f} GiB, {one.disk / 2**30:.2f} GiB on disk"
     )
 
 
+def compare(found: list[Measured], scales: list[float], queries: list[str]) -> list[Line]:
+    """Each query's ticks at the largest scale against those at the smallest, and against computing it anew."""
+    lines = []
+    for query in queries:
+        mine = {one.scale: one for one in found if one.query == query}
+        small, large = mine[min(scales)], mine[max(scales)]
+        detail = {"smallest": asdict(small), "largest": asdict(large)}
+        ours, smaller = ([1 / tick for tick in one.ticks] for one in (large, small))
+        note = f"{large.tick:.3f} s against {small.tick:.3f} s"
+        what = f"{query}: at {max(scales):g} against {min(scales):g}"
+        lines.append(Line(what, ours, smaller, 1 / _MOST, "ticks/s", note, detail))
+        if large.recompute is not None:
+            note = f"anew {large.recompute:.2f} s; filled in {large.fill:.0f} s"
+            lines.append(Line(f"{query}: against anew", ours, [1 / large.recompute], None, "times/s", note))
+    anew = [line.ratio for line in lines if line.unit == "times/s" and line.ratio]
+    if anew:
+        lines.append(Line("all: against anew", [statistics.geometric_mean(anew)], [1.0], _LEAST, "geometric mean"))
+    return lines
+
+
 def main() -> None:
-    """Run it and print a table."""
+    """Run it, print a table and keep it as a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scales", type=float, nargs="+", default=[1, 10])
     parser.add_argument("--queries", nargs="+", default=QUERIES)
     parser.add_argument("--orders", type=int, default=1500)
     parser.add_argument("--ticks", type=int, default=7)
-    parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--recompute", action="store_true", help="compare with computing the query anew")
+    parser.add_argument("--quick", action="store_true", help="three queries at a tenth of the scales")
     given = parser.parse_args()
-    found = run(given.scales, given.queries, given.orders, given.ticks, recompute=given.recompute)
-    print("\nquery  " + "  ".join(f"tick at {scale:g}" for scale in given.scales) + "  ratio")
-    for query in given.queries:
-        ticks = [one.tick for one in found if one.query == query]
-        print(f"{query:5}  " + "  ".join(f"{tick:8.3f} s" for tick in ticks) + f"  {ticks[-1] / ticks[0]:.2f}")
+    scales = [scale / 10 for scale in given.scales] if given.quick else given.scales
+    queries = ["q1", "q3", "q18"] if given.quick else given.queries
+    found = run(scales, queries, given.orders, given.ticks, recompute=given.recompute)
+    lines = compare(found, scales, queries)
+    print("\n" + show(lines))
+    print(f"written to {results.write(lines, 'change')}")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.maven import Artifact, jars, java
-from bench.memory import Peak
 from bench.nexmark.flink_queries import QUERIES
 from bench.nexmark.streams import SIDE_INPUT_ROWS, STREAMS
+from bench.processes import Peak
 from bench.progress import say
 from bench.workspace import CACHE, CannotMeasure, scratch
 
@@ -84,7 +84,7 @@ def measure(query: str, data: Path, state: str) -> Ran:
         if process.returncode or not last[0].startswith("{"):
             message = f"Flink failed: {_reason(output)}"
             raise CannotMeasure(message)
-        return Ran(json.loads(last[0])["seconds"], memory.bytes)
+        return Ran(json.loads(last[0])["seconds"], memory.memory.anonymous)
 
 
 def _reason(output: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import headwater as hw
-from bench.memory import Peak
 from bench.nexmark.events import files
 from bench.nexmark.streams import SIDE_INPUT, SIDE_INPUT_KEY, SIDE_INPUT_SCHEMA, STREAMS, side_input
+from bench.processes import Peak
 from bench.workspace import scratch
 
 MOST_ROWS = 2_000_000
@@ -65,7 +65,7 @@ def measure(query: str, sql: str, data: Path, events: int) -> Measured:
                 found.paths |= set(tick.paths.values())
                 pipeline._driver()._max_rows = _next_size(tick.rows_in, tick.seconds)
             found.seconds = time.perf_counter() - started
-        found.memory = memory.bytes
+        found.memory = memory.memory.anonymous
         found.rows = pipeline.read(query).num_rows
         state = Path(pipeline.path) / "state"
         found.state_bytes = sum(file.stat().st_size for file in state.iterdir() if file.is_file())

@@ -204,3 +204,14 @@ def test_spark_hashes_random_rows_of_every_atomic_type_as_we_do(spark: SparkSess
     for number, kind in enumerate(KINDS):
         assert hash_rows([columns[number]]).tolist() == theirs.column(number).to_pylist(), kind
     assert hash_rows(columns).tolist() == theirs.column(len(KINDS)).to_pylist()
+
+
+def test_few_different_values_behind_many_others_are_hashed_as_each_alone() -> None:
+    rng = random.Random(5)
+    texts = [None, "", "a", "day", "2026-03-01", "x" * 31, "y" * 32, "z" * 45, "w" * 64, "v" * 100]
+    arrays = [
+        pa.array([rng.getrandbits(63) for _ in range(3_000)]),
+        pa.array([rng.choice(texts) for _ in range(3_000)]),
+    ]
+    alone = [hash_rows([array.slice(place, 1) for array in arrays])[0] for place in range(3_000)]
+    assert hash_rows(arrays).tolist() == alone

@@ -7,7 +7,7 @@ was emitted, never evaluated again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
-from headwater.operators.accumulators import accumulator
+from headwater.operators.accumulators import Accumulator, accumulator
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import negated
@@ -31,9 +31,65 @@ def state_schema(node: Aggregate) -> pa.Schema:
     fields = [*_key_fields(node), pa.field(ROWS, pa.int64())]
     for place, call in enumerate(node.calls):
         made = accumulator(call, node.child.schema)
-        fields += [pa.field(f"_a{place}_{name}", kind) for name, kind in made.fields]
+        fields += [pa.field(name, kind) for name, (_, kind) in zip(_names(place, made), made.fields, strict=True)]
     fields += [pa.field(call.result.name, call.result.type) for call in node.calls]
     return hashed_schema(pa.schema(fields))
+
+
+def adds_up(node: Aggregate) -> bool:
+    """Whether parts of a change can be accumulated apart, and then together."""
+    return all(call.function != "Only" for call in node.calls)
+
+
+def partial_schema(node: Aggregate) -> pa.Schema:
+    """The columns of `partial_states`."""
+    results = {call.result.name for call in node.calls}
+    return pa.schema([field for field in state_schema(node) if field.name not in results])
+
+
+def partial_states(node: Aggregate, change: pa.Table) -> pa.Table:
+    """What a part of a change, not empty, adds to the accumulators of each of its groups."""
+    weights = change.column(WEIGHT).to_numpy()
+    groups, _ = _groups(node, change, change.slice(0, 0))
+    columns = _identity(node, change, groups)
+    columns[ROWS] = pa.array(_row_counts(weights, groups))
+    for place, call in enumerate(node.calls):
+        made = accumulator(call, node.child.schema)
+        parts = made.partial(change, weights, groups.numbers, groups.count)
+        columns |= dict(zip(_names(place, made), parts, strict=True))
+    schema = partial_schema(node)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def accumulate_partials(
+    node: Aggregate, partials: Sequence[pa.Table], old: Arrangement
+) -> tuple[pa.Table, pa.Table, int]:
+    """The same as `accumulate`, for a change of which parts were accumulated before."""
+    change = pa.concat_tables(partials)
+    before = old.probe(change.column(HASH).to_numpy())
+    groups, held = _groups(node, change, before)
+    before = before.filter(pa.array(held < groups.count))
+    kept = _Held(before, held[held < groups.count])
+    rows = _rows_before(kept, groups)
+    np.add.at(rows, groups.numbers, change.column(ROWS).to_numpy())
+    ends = np.cumsum([part.num_rows for part in partials])[:-1]
+    numbers = np.split(groups.numbers, ends)
+
+    def values(place: int, made: Accumulator) -> list[pa.Array]:
+        names = _names(place, made)
+        found = _held_values(kept, names, groups.count)
+        for part, mine in zip(partials, numbers, strict=True):
+            some = [array.take(pa.array(mine)) for array in found]
+            merged = made.merge(some, [part.column(name).combine_chunks() for name in names])
+            chosen = np.arange(groups.count)
+            chosen[mine] = groups.count + np.arange(len(mine))
+            both = zip(found, merged, strict=True)
+            found = [pa.concat_arrays(pair).take(pa.array(chosen)) for pair in both]
+        return found
+
+    after = _after(node, _identity(node, change, groups), rows, values, old.schema)
+    state = consolidate(pa.concat_tables([negated(before), after]))
+    return state, consolidate(_results(node, state)), before.num_rows
 
 
 def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.Table, pa.Table, int]:
@@ -61,8 +117,15 @@ def _state(node: Aggregate, change: pa.Table, before: pa.Table, schema: pa.Schem
     """The change of the state, given what the touched groups were before."""
     groups, held = _groups(node, change, before)
     before = before.filter(pa.array(held < groups.count))
-    held = held[held < groups.count]
-    after = _after(node, change, _Held(before, held), groups, schema)
+    kept = _Held(before, held[held < groups.count])
+    weights = change.column(WEIGHT).to_numpy()
+
+    def values(place: int, made: Accumulator) -> list[pa.Array]:
+        part = made.partial(change, weights, groups.numbers, groups.count)
+        return made.merge(_held_values(kept, _names(place, made), groups.count), part)
+
+    rows = _rows_before(kept, groups) + _row_counts(weights, groups)
+    after = _after(node, _identity(node, change, groups), rows, values, schema)
     return consolidate(pa.concat_tables([negated(before), after]))
 
 
@@ -81,10 +144,11 @@ def _groups(node: Aggregate, change: pa.Table, before: pa.Table) -> tuple[_Group
     if not node.keys:
         return _Groups(np.zeros(change.num_rows, np.int64), 1), np.zeros(before.num_rows, np.int64)
     new, held = codes([[t.column(name) for name in node.keys] for t in (change, before)])
-    seen = np.unique(new)
-    place = np.full(int(max(new.max(), held.max(initial=0))) + 1, len(seen), np.int64)
-    place[seen] = np.arange(len(seen))
-    return _Groups(place[new], len(seen)), place[held]
+    seen = np.zeros(int(max(new.max(), held.max(initial=0))) + 1, np.bool_)
+    seen[new] = True
+    count = int(np.count_nonzero(seen))
+    place = np.where(seen, np.cumsum(seen) - 1, count)
+    return _Groups(place[new], count), place[held]
 
 
 class _Held(NamedTuple):
@@ -94,26 +158,49 @@ class _Held(NamedTuple):
     groups: Codes
 
 
-def _after(node: Aggregate, change: pa.Table, held: _Held, groups: _Groups, schema: pa.Schema) -> pa.Table:
-    """The state of the touched groups after the change."""
-    weights = change.column(WEIGHT).to_numpy()
+def _row_counts(weights: Codes, groups: _Groups) -> Codes:
+    counts = np.zeros(groups.count, np.int64)
+    np.add.at(counts, groups.numbers, weights)
+    return counts
+
+
+def _rows_before(held: _Held, groups: _Groups) -> Codes:
+    """How many rows each group had."""
     rows = np.zeros(groups.count, np.int64)
     rows[held.groups] = held.rows.column(ROWS).to_numpy()
-    rows += np.bincount(groups.numbers, weights, groups.count).astype(np.int64)
+    return rows
+
+
+def _identity(node: Aggregate, change: pa.Table, groups: _Groups) -> dict[str, pa.Array]:
+    """The keys of the groups, their hashes, and that each is there once."""
+    columns = {name: _first(change, name, groups) for name in node.keys}
+    columns[HASH] = _first(change, HASH, groups) if node.keys else pa.array(hashes(pa.table({"x": [0]}), []))
+    columns[WEIGHT] = pa.array(np.ones(groups.count, np.int64))
+    return columns
+
+
+def _names(place: int, made: Accumulator) -> list[str]:
+    """The columns of a call's accumulators."""
+    return [f"_a{place}_{name}" for name, _ in made.fields]
+
+
+def _after(
+    node: Aggregate,
+    columns: dict[str, pa.Array],
+    rows: Codes,
+    values: Callable[[int, Accumulator], list[pa.Array]],
+    schema: pa.Schema,
+) -> pa.Table:
+    """The state of the touched groups after the change, given its accumulators by call."""
     if (rows < 0).any():
         msg = "more rows of a group disappeared than there were"
         raise HeadwaterError(msg, where=node.name, hint="this is a fault of Headwater; please report it")
-    columns: dict[str, pa.Array] = dict(_keys(node, change, groups))
     columns[ROWS] = pa.array(rows)
-    columns[HASH] = _first(change, HASH, groups) if node.keys else pa.array(hashes(pa.table({"x": [0]}), []))
-    columns[WEIGHT] = pa.array(np.ones(groups.count, np.int64))
     for place, call in enumerate(node.calls):
         made = accumulator(call, node.child.schema)
-        names = [f"_a{place}_{name}" for name, _ in made.fields]
-        partial = made.partial(change, weights, groups.numbers, groups.count)
-        values = made.merge(_held_values(held, names, groups.count), partial)
-        columns |= dict(zip(names, values, strict=True))
-        columns[call.result.name] = made.result(values)
+        found = values(place, made)
+        columns |= dict(zip(_names(place, made), found, strict=True))
+        columns[call.result.name] = made.result(found)
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
     return table.filter(pa.array(rows > 0)) if node.keys else table
 
@@ -126,10 +213,6 @@ def _held_values(held: _Held, names: Sequence[str], count: int) -> list[pa.Array
     return [held.rows.column(name).combine_chunks().take(index) for name in names]
 
 
-def _keys(node: Aggregate, change: pa.Table, groups: _Groups) -> list[tuple[str, pa.Array]]:
-    return [(name, _first(change, name, groups)) for name in node.keys]
-
-
 def _first(change: pa.Table, name: str, groups: _Groups) -> pa.Array:
     return change.column(name).take(pa.array(groups.first)).combine_chunks()
 
@@ -139,5 +222,5 @@ def _key_fields(node: Aggregate) -> list[pa.Field]:
 
 
 def _results(node: Aggregate, state: pa.Table) -> pa.Table:
-    """What groups look like from outside."""
-    return state.select([*(each.name for each in node.output), WEIGHT])
+    """What groups look like from outside, with the hash of their key."""
+    return state.select([*(each.name for each in node.output), HASH, WEIGHT])

@@ -55,6 +55,8 @@ def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
     given = schema.field(call.arguments[0]).type
     if call.function in {"Min", "Max"}:
         return _Extreme(call, given)
+    if call.function == "Only":
+        return _Only(call, given)
     exact = not arrow_types.is_floating(given)
     if call.function in {"Sum", "Average"}:
         return _ExactSum(call, given) if exact else _FloatSum(call)
@@ -63,14 +65,20 @@ def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
 
 def _counted(call: Call, change: pa.Table, weights: Codes) -> Codes:
     """The weights of the rows that the call looks at: those that fulfil its condition and have no null argument."""
-    valid = np.ones(change.num_rows, np.bool_)
-    if call.condition is not None:
-        valid &= change.column(call.condition).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+    valid = _fulfilling(call, change)
     for name in call.arguments:
         column = change.column(name)
         if column.null_count:
             valid &= column.is_valid().to_numpy()
     return np.where(valid, weights, 0)
+
+
+def _fulfilling(call: Call, change: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows fulfil the condition of the call."""
+    if call.condition is None:
+        return np.ones(change.num_rows, np.bool_)
+    found = change.column(call.condition).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+    return np.array(found)
 
 
 def _sums(values: Codes, groups: Codes, count: int) -> Codes:
@@ -224,8 +232,11 @@ class _Extreme:
         return values[0]
 
     def _best(self, values: pa.Array, groups: Codes, count: int) -> pa.Array:
-        valid = values.is_valid()
-        values, groups = values.filter(valid), groups[valid.to_numpy(zero_copy_only=False)]
+        if values.null_count:
+            valid = values.is_valid()
+            values, groups = values.filter(valid), groups[valid.to_numpy(zero_copy_only=False)]
+        if arrow_types.is_signed_integer(values.type) or arrow_types.is_timestamp(values.type):
+            return self._best_number(values, groups, count)
         table = pa.table({"group": pa.array(groups), "value": values})
         order = pc.sort_indices(table, [("group", "ascending"), ("value", "ascending")]).to_numpy()
         chosen = np.full(count, -1, np.int64)
@@ -233,6 +244,40 @@ class _Extreme:
             order = order[::-1]
         chosen[groups[order]] = order
         return values.take(pa.array(chosen, mask=chosen < 0))
+
+    def _best_number(self, values: pa.Array, groups: Codes, count: int) -> pa.Array:
+        """The same for numbers, without sorting."""
+        numbers = values.view(pa.int64()) if arrow_types.is_timestamp(values.type) else values.cast(pa.int64())
+        least, best = self._call.function == "Min", np.iinfo(np.int64)
+        found, seen = np.full(count, best.max if least else best.min), np.zeros(count, np.bool_)
+        (np.minimum if least else np.maximum).at(found, groups, numbers.to_numpy())
+        seen[groups] = True
+        made = pa.array(found, mask=~seen)
+        return made.view(values.type) if arrow_types.is_timestamp(values.type) else made.cast(values.type)
+
+
+class _Only:
+    """The value of the only row that fulfils the condition, null if there is none."""
+
+    def __init__(self, call: Call, given: pa.DataType) -> None:
+        self._call = call
+        self.fields = [("value", given)]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        looked_at = np.flatnonzero(_fulfilling(self._call, change) & (weights != 0))
+        came = looked_at[weights[looked_at] > 0]
+        chosen, touched = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
+        chosen[groups[came]] = came
+        touched[groups[looked_at]] = True
+        column = change.column(self._call.arguments[0]).combine_chunks()
+        return [column.take(pa.array(chosen, mask=chosen < 0)), pa.array(touched)]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        value, touched = new
+        return [pc.if_else(touched, value, old[0])]
+
+    def result(self, values: Arrays) -> pa.Array:
+        return values[0]
 
 
 class _ExactMoment:

@@ -69,13 +69,14 @@ def codes(keys: Sequence[Sequence[pa.ChunkedArray]], *, bitwise: bool = False) -
     total = np.zeros(sum(lengths), np.int64)
     for column in bit_columns(parts if bitwise else [_normal(part) for part in parts]):
         encoded = _one_array(pc.dictionary_encode(column, null_encoding="encode"))
-        total = _dense(total * max(len(encoded.dictionary), 1) + encoded.indices.to_numpy(zero_copy_only=False))
+        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        total = _dense(total * len(encoded.dictionary) + indices) if total.any() else indices
     return np.split(total, np.cumsum(lengths)[:-1])
 
 
 def _dense(numbers: Codes) -> Codes:
-    found: Codes = np.unique(numbers, return_inverse=True)[1].astype(np.int64, copy=False)
-    return found
+    encoded = pa.array(numbers).dictionary_encode()
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:

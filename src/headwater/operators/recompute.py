@@ -11,18 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as arrow_types
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
+from headwater.operators.canonical import canonical_order
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
+from headwater.operators.first import first_changes, first_rows
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import appended, negated
 from headwater.state.arrangement import Arrangement
-from headwater.state.bits import bit_columns
 from headwater.state.consolidate import consolidate
-from headwater.views.plan import Recompute
+from headwater.views.plan import First, Recompute
 
 PLACE = "_place"
 Evaluate = Callable[[Sequence[pa.Table]], pa.Table]
@@ -43,24 +42,49 @@ def recompute(
     `evaluate` gets the rows of each input, each as often as its weight says, in canonical order, with `_hash` and
     `_place`; it gives the operator's columns and `_hash`.
     """
-    touched = np.unique(np.concatenate([part.change.column(HASH).to_numpy() for part in parts]))
-    if node.is_whole and filling:
-        touched = whole()
+    touched = touched_by(node, parts, filling=filling)
     if not len(touched):
         return old.schema.empty_table(), 0
     emitted = old.probe(touched)
-    found = [_candidates(node, parts[0], emitted)] if node.selects else [_all(part, touched) for part in parts]
+    if node.first is not None:
+        return _first(node, node.first, parts[0], emitted)
+    found = [input_rows(node, part, touched, emitted) for part in parts]
     made = _evaluated(node, [rows for rows, _ in found], evaluate)
-    new = pa.Table.from_arrays(appended(made).columns, schema=old.schema)
-    change = consolidate(pa.concat_tables([negated(emitted), new]))
-    return change, sum(read for _, read in found) + emitted.num_rows
+    return difference(emitted, made), sum(read for _, read in found) + emitted.num_rows
+
+
+def touched_by(node: Recompute, parts: Sequence[Part], *, filling: bool) -> Codes:
+    """The hashes that a change touches, in order."""
+    if node.is_whole and filling:
+        return whole()
+    return np.unique(np.concatenate([part.change.column(HASH).to_numpy() for part in parts]))
+
+
+def input_rows(node: Recompute, part: Part, touched: Codes, emitted: pa.Table) -> tuple[pa.Table, int]:
+    """The rows of an input that are to be evaluated, with their weights, and how many were read for it."""
+    return _candidates(node, part, emitted) if node.selects else _all(part, touched)
+
+
+def difference(emitted: pa.Table, made: pa.Table) -> pa.Table:
+    """What changes if this is given, the operator's columns and `_hash`, instead of what was."""
+    new = pa.Table.from_arrays(appended(made).columns, schema=emitted.schema)
+    return consolidate(pa.concat_tables([negated(emitted), new]))
+
+
+def _first(node: Recompute, first: First, part: Part, emitted: pa.Table) -> tuple[pa.Table, int]:
+    """The same where only the first rows of each key are given."""
+    if not (part.change.column(WEIGHT).to_numpy() < 0).any():
+        return first_changes(first, node.keys[0], part.change, emitted), emitted.num_rows
+    rows, read = _candidates(node, part, emitted)
+    new = first_rows(first, node.keys[0], rows, emitted.schema)
+    return consolidate(pa.concat_tables([negated(emitted), new])), read + emitted.num_rows
 
 
 def _evaluated(node: Recompute, found: Sequence[pa.Table], evaluate: Evaluate) -> pa.Table:
     """What the operator gives; an error names a row, or one of those that fail together."""
 
     def computed(tables: Sequence[pa.Table]) -> pa.Table:
-        return evaluate([_rows(rows) for rows in tables])
+        return evaluate([in_order(rows) for rows in tables])
 
     try:
         return computed(found)
@@ -114,35 +138,15 @@ def output_schema(node: Recompute) -> pa.Schema:
     return hashed_schema(node.schema)
 
 
-def _rows(table: pa.Table) -> pa.Table:
+def in_order(table: pa.Table) -> pa.Table:
     """Every row as often as its weight says, in an order that only depends on what the rows are."""
     weights = table.column(WEIGHT).to_numpy()
     if (weights < 0).any():
         msg = "more rows disappeared than there were"
         raise HeadwaterError(msg, hint="this is a fault of Headwater; please report it")
     table = table.drop_columns([WEIGHT])
-    order = _order([table.column(name) for name in table.column_names if name != HASH], len(weights))
+    order = canonical_order(table.drop_columns([HASH]))
     if (weights != 1).any():
         order = np.repeat(order, weights[order])
     table = table.take(pa.array(order))
     return table.append_column(pa.field(PLACE, pa.int64()), pa.array(np.arange(table.num_rows)))
-
-
-def _order(given: Sequence[pa.ChunkedArray], rows: int) -> Codes:
-    """By the columns from left to right, nulls first; at last by bits, where values cannot be told apart."""
-    columns = [column for column in given if _is_ordered(column.type)]
-    columns += bit_columns([column for column in given if _has_more_bits(column.type)])
-    if not columns or rows <= 1:
-        return np.arange(rows)
-    table = pa.table(columns, names=[str(number) for number in range(len(columns))])
-    keys = [(name, "ascending", "at_start") for name in table.column_names]
-    found: Codes = pc.sort_indices(table, sort_keys=keys).to_numpy()
-    return found.astype(np.int64)
-
-
-def _is_ordered(given: pa.DataType) -> bool:
-    return not arrow_types.is_nested(given) and not arrow_types.is_null(given)
-
-
-def _has_more_bits(given: pa.DataType) -> bool:
-    return bool(arrow_types.is_nested(given) or arrow_types.is_floating(given))

@@ -26,7 +26,7 @@ from headwater.tick.past import Declared, Shared
 from headwater.tick.report import Tick
 from headwater.topics.record_view import LOG_COLUMNS
 from headwater.views.plan import Keyed, Plan
-from headwater.views.sharing import Split, is_same, relation_read, split
+from headwater.views.sharing import Split, is_aggregate, is_same, relation_read, split
 
 if TYPE_CHECKING:
     from headwater.pipeline.pipeline import Pipeline
@@ -125,17 +125,25 @@ class Driving:
     def _shares(self, plan: Plan, known: dict[str, Keyed]) -> dict[str, Any]:
         """For each input of an operator the table that has its rows, or the name under which they are shared.
 
-        What is not known yet becomes known.
+        So for aggregates that are needed more than once. What is not known yet becomes known.
         """
         chosen: dict[str, str] = {}
+        aggregates: list[Keyed] = []
 
-        def choose(place: str, keyed: Keyed) -> str:
+        def note(place: str, keyed: Keyed) -> None:
+            if is_aggregate(place):
+                aggregates.append(keyed)
+
+        def choose(place: str, keyed: Keyed) -> str | None:
+            if is_aggregate(place) and sum(is_same(each, keyed, self.engine.same) for each in aggregates) <= 1:
+                return None
             same = (name for name, each in known.items() if is_same(each, keyed, self.engine.same))
             name = chosen[place] = self._table(keyed) or next(same, None) or SHARED + uuid.uuid4().hex[:12]
             if name.startswith(SHARED):
                 known.setdefault(name, keyed)
             return name
 
+        split(plan, note)
         made = split(plan, choose)
         return {"shares": chosen, "shared": {name: list(each.relations) for name, each in made.shared.items()}}
 

@@ -24,7 +24,7 @@ def explain(store: Store, relations: Relations, name: str) -> str:
     lines = [f"view {stored.name} ({stored.spec['schema']})"]
     kept = _Kept(store, stored, sizes)
     lines += [line for each in stored.spec["plan"] for line in kept.operator(each)]
-    key = ", ".join(stored.spec["key"]) or "all columns"
+    key = ", ".join(stored.spec["key"] or stored.spec.get("by", ())) or "all columns"
     lines.append(f"rows of the view, by {key}: {_size(sizes.get(kept.own))}")
     stopped = suspended(last.detail).get(stored.name) if last is not None else None
     if stopped is not None and stopped.number == stored.number:

@@ -14,6 +14,7 @@ from headwater.schema import Schema, parse
 from headwater.store import NEXT, Declaration, Store
 from headwater.topics.declaration import topic_name
 from headwater.views.describe import describe
+from headwater.views.natural import natural_key
 from headwater.views.plan import Plan
 
 SUSPEND = "suspend"
@@ -102,6 +103,7 @@ def specification(
         "on_error": on_error,
         "sql": sql,
         "key": list(_key_columns(name, key, schema)),
+        "by": list(natural_key(plan)),
         "schema": schema.ddl,
         "inputs": list(plan.inputs),
         "appends_only": plan.appends_only,

@@ -27,7 +27,7 @@ class Relation:
     `schema` has the declared columns; `columns` are those that readers get. `topic` is None for views. Two are of
     the same declaration exactly if their numbers are equal. A view that replaced another has its name from the
     tick `since` on; until then it meant `before`. One that `sets_aside` has `letters` with the rows that it cannot
-    evaluate.
+    evaluate. Without a key, its rows are kept `by` some columns.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Relation:
     since: int = 0
     before: Relation | None = None
     sets_aside: bool = False
+    by: tuple[str, ...] = ()
 
     def at(self, tick: int) -> Relation:
         """What the name meant at a tick."""
@@ -83,7 +84,8 @@ def view_relation(name: str, number: int, spec: Mapping[str, Any]) -> Relation:
     earlier = spec.get("before")
     before = view_relation(name, earlier["number"], earlier) if earlier else None
     since, sets_aside = spec.get("since", 0), spec.get("on_error") == DEAD_LETTER
-    return Relation(name, "view", number, schema, schema.arrow, key, None, since, before, sets_aside)
+    by = tuple(spec.get("by", ()))
+    return Relation(name, "view", number, schema, schema.arrow, key, None, since, before, sets_aside, by)
 
 
 class Relations:

@@ -32,6 +32,8 @@ from headwater.errors import SchemaError
 _SEED = 42
 _LONG_DECIMAL = 18
 _MANY = 1_000
+_FEW = 64
+_STRIPE = 32
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
@@ -124,15 +126,62 @@ def _shortest(number: int) -> bytes:
 
 
 def _hash_repeated(array: pa.Array, seeds: Hashes) -> Hashes:
-    """Hash each different value once, if they are atomic, few, and all have the same seed."""
-    if len(array) < _MANY or arrow_types.is_nested(array.type) or (seeds != seeds[0]).any():
+    """Hash each different value once, if they are atomic and few: with the one seed that all have, or with all."""
+    if len(array) < _MANY or arrow_types.is_nested(array.type):
         return _hash_bytes(_bytes(array), seeds)
+    one_seed = bool((seeds == seeds[0]).all())
     encoded = array.dictionary_encode(null_encoding="encode")
-    if len(encoded.dictionary) > len(array) // 2:
+    if len(encoded.dictionary) > (len(array) // 2 if one_seed else _FEW):
         return _hash_bytes(_bytes(array), seeds)
-    values = _hash_bytes(_bytes(encoded.dictionary), seeds[: len(encoded.dictionary)])
-    spread: Hashes = np.take(values, encoded.indices.to_numpy(zero_copy_only=False))
-    return spread
+    values, places = _bytes(encoded.dictionary), encoded.indices.to_numpy(zero_copy_only=False)
+    if one_seed:
+        spread: Hashes = np.take(_hash_bytes(values, seeds[: len(values)]), places)
+        return spread
+    hashed = np.empty(len(array), np.uint64)
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(np.bincount(places, minlength=len(values)))
+    for value, rows in zip(values, np.split(order, ends[:-1]), strict=True):
+        hashed[rows] = _hash_one(value, seeds[rows])
+    return hashed
+
+
+def _hash_one(value: bytes, seeds: Hashes) -> Hashes:
+    """One value with many seeds."""
+    mixed, rest = seeds + _P5, value
+    if len(value) >= _STRIPE:
+        mixed, rest = _hash_stripes(value, seeds)
+    mixed = mixed + np.uint64(len(value))
+    while len(rest) >= 8:
+        mixed = _rotated(mixed ^ (_rotated(_word(rest, 8) * _P2, 31) * _P1), 27) * _P1 + _P4
+        rest = rest[8:]
+    if len(rest) >= 4:
+        mixed = _rotated(mixed ^ (_word(rest, 4) * _P1), 23) * _P2 + _P3
+        rest = rest[4:]
+    for byte in rest:
+        mixed = _rotated(mixed ^ (np.uint64(byte) * _P5), 11) * _P1
+    return _finish(mixed)
+
+
+def _hash_stripes(value: bytes, seeds: Hashes) -> tuple[Hashes, bytes]:
+    """What long values begin with, 32 bytes at a time, and the rest."""
+    lanes = [seeds + _P1 + _P2, seeds + _P2, seeds + np.uint64(0), seeds - _P1]
+    while len(value) >= _STRIPE:
+        for number in range(4):
+            lanes[number] = _round(lanes[number], _word(value[8 * number :], 8))
+        value = value[_STRIPE:]
+    mixed: Hashes = _rotated(lanes[0], 1) + _rotated(lanes[1], 7) + _rotated(lanes[2], 12) + _rotated(lanes[3], 18)
+    for lane in lanes:
+        mixed = (mixed ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
+    return mixed, value
+
+
+def _round(lane: Hashes, word: Hashes | np.uint64) -> Hashes:
+    made: Hashes = _rotated(lane + word * _P2, 31) * _P1
+    return made
+
+
+def _word(value: bytes, size: int) -> np.uint64:
+    return np.uint64(int.from_bytes(value[:size], "little"))
 
 
 def _hash_bytes(values: list[bytes], seeds: Hashes) -> Hashes:
@@ -153,7 +202,7 @@ def _hash_longs(numbers: Numbers, seeds: Hashes) -> Hashes:
     return _finish(_rotated(mixed, 27) * _P1 + _P4)
 
 
-def _rotated(words: Hashes, bits: int) -> Hashes:
+def _rotated(words: Any, bits: int) -> Any:
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 

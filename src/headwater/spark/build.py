@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
 from headwater.schema import Schema
+from headwater.spark.alone import stands_alone
 from headwater.spark.calls import Calls, NotAddedError
 from headwater.spark.catalyst import Catalyst, Java, label, number
 from headwater.spark.evaluate import rows_of
 from headwater.spark.fields import field_of, oddity
+from headwater.spark.first import first_rows, without_limit
 from headwater.spark.fragment import Chain, compile_fragment
 from headwater.spark.recomputing import Leaf, Operators, Recomputing
 from headwater.spark.refusals import Refusals
@@ -72,6 +75,8 @@ class Builder:
                 steps.append(plan)
             plan = self._catalyst.children(plan)[0]
         base, attributes, below = self._base(plan)
+        if isinstance(base, Recompute) and base.first is not None:
+            steps = without_limit(self._catalyst, plan, base.first.limit, steps)
         steps += below
         if wanted is not None:
             steps.insert(0, self._catalyst.project(wanted, plan))
@@ -188,7 +193,8 @@ class Builder:
             keys.append(key if key.nodeName() == "AttributeReference" else key.toAttribute())
         results = catalyst.items(plan.aggregateExpressions())
         retracts = self._may_retract(plan.child())
-        calls, found = self._calls.of(results, wanted, retracts=retracts)
+        alone = partial(stands_alone, catalyst, plan)
+        calls, found = self._calls.of(results, wanted, retracts=retracts, alone=alone)
         child = self.node(plan.child(), _once(wanted))
         by_name = {each.name: each for each in child.output}
         names = tuple(dict.fromkeys(label(key) for key in keys))
@@ -224,7 +230,10 @@ class Builder:
         reason = "" if parts or first is not None else "there is no PARTITION BY"
         forgets = first is not None and not self._may_retract(below)
         selects = first is not None
-        return self._recomputed(plan, computing, (child,), (keys,), what, reason, selects=selects, forgets=forgets)
+        made, output, below = self._recomputed(
+            plan, computing, (child,), (keys,), what, reason, selects=selects, forgets=forgets
+        )
+        return replace(made, first=first_rows(self._catalyst, plan)), output, below
 
     def _keyed(self, plan: Java, keys: Sequence[Java]) -> tuple[Node, tuple[str, ...]]:
         """An input with those of its keys by which rows can be told apart."""
@@ -293,7 +302,7 @@ class Builder:
         matches: bool = False,
         selects: bool = False,
         forgets: bool = False,
-    ) -> Based:
+    ) -> tuple[Recompute, list[Java], list[Java]]:
         made = Recompute(
             computing.outputs,
             inputs=inputs,

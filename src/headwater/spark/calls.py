@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
@@ -15,6 +17,11 @@ from headwater.views.plan import Call
 _MOMENTS = {"VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"}
 _WHOLE_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
 _KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS
+ONLY = "Only"
+"""What `first` is where a group has at most one row that it looks at."""
+
+
+Alone = Callable[[Java], bool]
 
 
 class NotAddedError(Exception):
@@ -28,11 +35,12 @@ class Calls:
         self._catalyst = catalyst
 
     def of(
-        self, results: list[Java], wanted: list[Java], *, retracts: bool
+        self, results: list[Java], wanted: list[Java], *, retracts: bool, alone: Alone
     ) -> tuple[tuple[Call, ...], list[tuple[Java, Java]]]:
         """The calls, and each aggregate with the attribute that takes its place; or `NotAddedError`.
 
-        What the calls need of the input is added to `wanted`.
+        What the calls need of the input is added to `wanted`. `alone` tells of a condition whether at most one row
+        of a group fulfils it.
         """
         calls: list[Call] = []
         found: list[tuple[Java, Java]] = []
@@ -42,22 +50,23 @@ class Calls:
                     continue
                 attribute = part.resultAttribute()
                 found.append((part, attribute))
-                calls.append(self._call(part, attribute, wanted, retracts=retracts))
+                calls.append(self._call(part, attribute, wanted, retracts=retracts, alone=alone))
         return tuple(calls), found
 
-    def _call(self, part: Java, attribute: Java, wanted: list[Java], *, retracts: bool) -> Call:
+    def _call(self, part: Java, attribute: Java, wanted: list[Java], *, retracts: bool, alone: Alone) -> Call:
         function = part.aggregateFunction()
-        kind = function.nodeName()
+        kind, condition = function.nodeName(), self._catalyst.option(part.filter())
+        if kind == "First" and condition is not None and alone(condition):
+            kind = ONLY
         if part.isDistinct():
             raise NotAddedError(f"{function.prettyName()} is of DISTINCT values")
-        if kind not in _KNOWN or function.prettyName().startswith("try_"):
+        if kind not in _KNOWN | {ONLY} or function.prettyName().startswith("try_"):
             raise NotAddedError(f"{function.prettyName()} cannot be added to")
         arguments = self._arguments(function, kind)
         columns = [self._column(argument, wanted) for argument in arguments]
         for argument, column in zip(arguments, columns, strict=True):
-            if kind != "Count":
+            if kind not in {"Count", ONLY}:
                 self._check(part, kind, argument, column, retracts=retracts)
-        condition = self._catalyst.option(part.filter())
         result = field_of(attribute)
         return Call(
             kind,

@@ -20,6 +20,14 @@ _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
 _VIEW = re.compile(r"^[ :+-]*View \(`(\w+)`", re.MULTILINE)
 
 
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""The rows of an operator are in one partition already: nothing needs to be exchanged or broadcast."""
+
+
 class Catalyst:
     """The classes and conversions of one session's Java process that plans are made with."""
 
@@ -49,6 +57,11 @@ class Catalyst:
     def none(self) -> Java:
         """Scala's None."""
         return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def apart(self) -> Java:
+        """A session for operators whose rows are together already; not made before one needs it."""
+        return self.session_apart(_ONE_TASK)
 
     @cached_property
     def _execution(self) -> Java:
@@ -162,6 +175,12 @@ class Catalyst:
     def together(self, plan: Java) -> Java:
         """The plan's rows in one partition, in their order."""
         return self._repartition(1, False, plan)
+
+    def everywhere(self, physical: Java) -> Java:
+        """A physical plan of rows that are `together`, for as many partitions as the rows are in."""
+        if physical.nodeName() == "Coalesce":
+            return physical.child()
+        return self.map_children(physical, self.everywhere)
 
     def evaluated(self, plan: Java) -> Java:
         """A projection or filter of local rows, evaluated here and now."""

@@ -10,7 +10,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -30,14 +29,6 @@ from headwater.state.shape import shaped
 from headwater.views.plan import Fields
 
 _BATCH_ROWS = 100_000
-_ONE_TASK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""The rows of an operator are in one partition already: nothing needs to be exchanged or broadcast."""
-
-
 _OURS = re.compile(r"headwater\.[\w.]*?(\w+): ")
 _OUR_CODE = re.compile(r"headwater/(tick|state|log|operators)/")
 _WITH_CLASS = re.compile(r"\[(?!INTERNAL_ERROR)[A-Z_0-9.]+\]")
@@ -55,11 +46,6 @@ class Evaluator:
         self._catalyst = catalyst
         self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
         self.queries = 0
-
-    @cached_property
-    def _apart(self) -> Java:
-        """The session for operators; not made before one needs it."""
-        return self._catalyst.session_apart(_ONE_TASK)
 
     def evaluate(self, computing: Computing, table: pa.Table) -> pa.Table:
         """The computed columns and `_row` for a table of the fragment's inputs and `_row`."""
@@ -89,7 +75,7 @@ class Evaluator:
     def recompute(self, computing: Recomputing, tables: Sequence[pa.Table]) -> pa.Table:
         """What an operator gives for the rows of its inputs: its columns and `_hash`."""
         self.queries += 1
-        self._catalyst.activate(self._apart)
+        self._catalyst.activate(self._catalyst.apart)
         try:
             with quiet():
                 leaves = {
@@ -102,16 +88,16 @@ class Evaluator:
             raise evaluation_failed(error) from error
 
     def _recomputed(self, plan: Java, computing: Recomputing) -> pa.Table:
-        executed = self._catalyst.executable(plan, self._apart)
+        executed = self._catalyst.executable(plan, self._catalyst.apart)
         wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(HASH, pa.int64())])
         rows = executed.executeToIterator()
         return to_arrow(self._catalyst, rows, executed.schema(), wanted, self._temporary())
 
     def check(self, computing: Recomputing) -> None:
         """An error if Spark cannot run an operator, whatever its rows."""
-        self._catalyst.activate(self._apart)
+        self._catalyst.activate(self._catalyst.apart)
         try:
-            self._catalyst.executable(computing.operator, self._apart)
+            self._catalyst.executable(computing.operator, self._catalyst.apart)
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 

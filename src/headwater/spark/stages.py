@@ -8,17 +8,23 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headwater.spark.catalyst import Catalyst
+from headwater.change import HASH
+from headwater.operators.recompute import PLACE
+from headwater.spark.catalyst import Catalyst, Java, number
 from headwater.spark.evaluate import evaluation_failed
 from headwater.spark.fragment import ROW, Computing
 from headwater.spark.quiet import quiet
+from headwater.spark.recomputing import Leaf, Recomputing, filled
+from headwater.state.shape import shaped
 
 Batches = Iterable[pa.RecordBatch]
 _RESULT = "result STRING"
+_BATCH_ROWS = 65_536
 
 
 class Stages:
@@ -38,8 +44,8 @@ class Stages:
         """The function's result for every item, each in a task of its own; items and results are plain data."""
 
         def work(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for number in _numbers(batches):
-                yield _report(function(items[number]))
+            for item in _numbers(batches):
+                yield _report(function(items[item]))
 
         return self._collected(self._tasks(len(items)).mapInArrow(work, _RESULT))
 
@@ -57,8 +63,8 @@ class Stages:
         given = schema.names
 
         def load(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for number in _numbers(batches):
-                for batch in inputs(items[number]):
+            for item in _numbers(batches):
+                for batch in inputs(items[item]):
                     yield pa.RecordBatch.from_arrays(batch.columns, given)
 
         names = [*(field.name for field in computing.outputs), ROW]
@@ -72,6 +78,64 @@ class Stages:
             plan = self._catalyst.with_child(step, plan)
         frame = DataFrame(self._catalyst.frame(plan), self._spark)
         return self._collected(frame.toDF(*_positions(len(names))).mapInArrow(take, _RESULT))
+
+    def recompute(
+        self,
+        computing: Recomputing,
+        inputs: Callable[[Any, int], pa.Table],
+        results: Callable[[Any, pa.Table], Any],
+        items: list[Any],
+    ) -> list[Any]:
+        """Evaluate an operator on the rows of each item, in a task of its own.
+
+        `inputs` loads the rows of one of its inputs, with `_hash` and `_place`; `results` takes its columns and
+        `_hash`. Rows of different items have nothing to do with each other, so Spark's plan for all rows together
+        is run on those of each item alone.
+        """
+        catalyst = self._catalyst
+        catalyst.activate()
+        leaves = {
+            number(leaf.place): self._leaf(leaf, place, inputs, items)
+            for place, leaf in enumerate(computing.leaves)
+        }
+        wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(HASH, pa.int64())])
+        names = wanted.names
+
+        def take(batches: Batches) -> Iterator[pa.RecordBatch]:
+            made = [pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches]
+            context = TaskContext.get()
+            assert context is not None
+            yield _report(results(items[context.partitionId()], _table(made, wanted)))
+
+        output = catalyst.sequence(catalyst.items(computing.operator.output()))
+        above = DataFrame(catalyst.frame(catalyst.local(output)), self._spark)
+        taken = above.toDF(*_positions(len(names))).mapInArrow(take, _RESULT)
+        operator = filled(catalyst, computing.operator, leaves)
+        top = number(catalyst.items(computing.operator.output())[-1])
+        plan = filled(catalyst, taken._jdf.queryExecution().analyzed(), {top: operator})
+        self.jobs += 1
+        try:
+            with quiet():
+                catalyst.activate(catalyst.apart)
+                physical = catalyst.everywhere(catalyst.executable(plan, catalyst.apart))
+                return [json.loads(row.getUTF8String(0).toString()) for row in physical.executeCollect()]
+        except (Py4JJavaError, PySparkException) as error:
+            raise evaluation_failed(error) from error
+
+    def _leaf(self, leaf: Leaf, place: int, inputs: Callable[[Any, int], pa.Table], items: list[Any]) -> Java:
+        """The rows of an input, loaded by tasks."""
+        schema = StructType.fromJson(json.loads(leaf.types))
+        given, columns = schema.names, [*(each.name for each in leaf.columns), HASH, PLACE]
+
+        def load(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for item in _numbers(batches):
+                rows = inputs(items[item], place).select(columns).combine_chunks()
+                for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+                    yield pa.RecordBatch.from_arrays(batch.columns, given)
+
+        loaded = self._tasks(len(items)).mapInArrow(load, schema)
+        renamed = self._catalyst.renamed(loaded._jdf.queryExecution().analyzed(), leaf.attributes)
+        return self._catalyst.together(renamed)
 
     def _tasks(self, count: int) -> DataFrame:
         return self._spark.range(0, count, 1, count)
@@ -87,6 +151,10 @@ class Stages:
 
 def _positions(count: int) -> list[str]:
     return [f"_{place}" for place in range(count)]
+
+
+def _table(batches: list[pa.RecordBatch], wanted: pa.Schema) -> pa.Table:
+    return shaped(pa.Table.from_batches(batches), wanted) if batches else wanted.empty_table()
 
 
 def _numbers(batches: Batches) -> Iterator[int]:

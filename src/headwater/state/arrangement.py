@@ -68,6 +68,11 @@ class Arrangement:
                 found.append(self._shaped(part))
         return combine(found, ordered=False) if found else self.schema.empty_table()
 
+    def matches(self, hashes: Indices) -> int:
+        """How many rows the runs have with any of these hashes; consolidated there may be fewer."""
+        wanted = np.unique(np.asarray(hashes, dtype=np.int64))
+        return sum(self._open(run).matches(wanted[(wanted >= run.low) & (wanted <= run.high)]) for run in self.runs)
+
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
         """The consolidated rows with these hashes, in order of hash, in tables of about so many rows.
 

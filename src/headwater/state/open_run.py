@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,16 +66,23 @@ class OpenRun:
 
     def find(self, wanted: Indices, columns: list[str] | None = None) -> pa.Table | None:
         """The rows with these hashes, which ascend without repeating, in all columns or some; None if none."""
-        if not len(wanted):
-            return None
-        begins = np.searchsorted(wanted, self._firsts)
-        ends = np.searchsorted(wanted, self._lasts, side="right")
         found = [
             (batch if columns is None else batch.select(columns)).take(pa.array(rows))
-            for batch, hashes, begin, end in zip(self._batches, self._hashes, begins, ends, strict=True)
-            if begin < end and len(rows := _positions(hashes, wanted[begin:end]))
+            for batch, rows in self._found(wanted)
         ]
         return pa.Table.from_batches(found) if found else None
+
+    def matches(self, wanted: Indices) -> int:
+        """How many rows have these hashes, which ascend without repeating."""
+        return sum(len(rows) for _, rows in self._found(wanted))
+
+    def _found(self, wanted: Indices) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """The batches that have some of these hashes, and where."""
+        begins = np.searchsorted(wanted, self._firsts)
+        ends = np.searchsorted(wanted, self._lasts, side="right")
+        for batch, hashes, begin, end in zip(self._batches, self._hashes, begins, ends, strict=True):
+            if begin < end and len(rows := _positions(hashes, wanted[begin:end])):
+                yield batch, rows
 
 
 def _positions(hashes: Indices, wanted: Indices) -> Indices:

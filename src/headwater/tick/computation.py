@@ -22,10 +22,13 @@ from headwater.tick.output import view_change
 from headwater.tick.past import Past
 from headwater.tick.relations import arranged, arrangement_of, columns_of, table_change
 from headwater.tick.small import Evaluator, Small
+from headwater.tick.spooling import Places
 from headwater.tick.state import TickState
-from headwater.tick.tasks import Places
-from headwater.views.plan import Field, Keyed, Source, Union
+from headwater.views.plan import Constant, Field, Fragment, Join, Keyed, Source, Union, walk
 from headwater.views.sharing import Split
+
+_GROWING = (Source, Constant, Fragment, Union, Join)
+"""Operators that give rows, and never take any back if their inputs do not."""
 
 
 class Engine(Evaluator, Protocol):
@@ -128,7 +131,7 @@ class Computation:
         aside = self._aside(relation)
         if self.taken[name] > self._small_rows:
             large = self._large(arrangement, inputs, filling=filling, aside=aside)
-            large.view(relation, split.root)
+            (large.growing_view if self._only_grows(relation, split) else large.view)(relation, split.root)
             self._done(relation, self._kept(relation, None), "large", large.rows_read)
             return
         small = Small(arrangement, self._state, self._engine, inputs, filling=filling, aside=aside)
@@ -136,6 +139,17 @@ class Computation:
         if change.num_rows:
             self._state.add(arrangement, change)
         self._done(relation, self._kept(relation, change), "small", small.rows_read)
+
+    def _only_grows(self, relation: Relation, split: Split) -> bool:
+        """Whether no row of a view ever disappears, whatever happens, nor is looked for by a key."""
+        if relation.key or relation.sets_aside:
+            return False
+        roots = [split.root, *(keyed.node for keyed in split.shared.values())]
+        nodes = [node for root in roots for node in walk(root)]
+        read = {node.relation for node in nodes if isinstance(node, Source)} - split.shared.keys()
+        return all(isinstance(node, _GROWING) for node in nodes) and all(
+            self._relations[name].kind in {"stream", "log"} for name in read
+        )
 
     def share(self, name: str, *, filling: bool, since: Since | None = None) -> None:
         """Compute the change of what views share, as `view` does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.operators.accumulate import state_schema
+from headwater.operators.accumulate import adds_up, partial_schema, state_schema
 from headwater.operators.failing import EvaluationFailed
 from headwater.operators.keys import hashed_schema
 from headwater.operators.recompute import output_schema
@@ -21,25 +22,22 @@ from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromState
 from headwater.tick.inputs import Input as Given
+from headwater.tick.operating import Input, Operating, Operator, Shown, Taken, portable, records_schema
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
 from headwater.tick.small import Evaluator, applied
-from headwater.tick.state import TickState
-from headwater.tick.tasks import (
-    Input,
-    Operating,
-    Operator,
+from headwater.tick.spooling import (
     Places,
     RecordSpooling,
     Report,
     Spooling,
-    Taken,
-    portable,
-    records_schema,
     run_of,
+    share_of_hashes,
     shares,
     spooled,
 )
+from headwater.tick.state import TickState
+from headwater.views.natural import keys_of
 from headwater.views.plan import (
     Aggregate,
     Arranged,
@@ -56,7 +54,9 @@ from headwater.views.plan import (
 State = tuple[str, pa.Schema] | None
 """The name and the columns of what is kept of an input for the next tick; None if others keep it."""
 RECOMPUTED_ROWS = 100_000
-"""So many rows at most are evaluated anew at a time, unless one key has more."""
+"""So many rows at most are evaluated anew at a time in this process, unless one key has more."""
+_RECOMPUTED_OF = 1_000_000
+"""Of so many rows that are kept an executor looks at those of touched keys, at a time."""
 
 
 class Stages(Protocol):
@@ -79,6 +79,16 @@ class Stages(Protocol):
         items: list[Any],
     ) -> list[Any]:
         """Evaluate a fragment between loading rows and taking results."""
+        ...
+
+    def recompute(
+        self,
+        computing: Any,
+        inputs: Callable[[Any, int], pa.Table],
+        results: Callable[[Any, pa.Table], Any],
+        items: list[Any],
+    ) -> list[Any]:
+        """Evaluate an operator for every item: `inputs` loads the rows of each of its inputs, told by place."""
         ...
 
 
@@ -111,8 +121,23 @@ class Large:
 
     # -- whole relations
 
+    def growing_view(self, relation: Relation, root: Node) -> None:
+        """Compute the new rows of a view of which none ever disappears, and add them as they come."""
+        pieces, fragment = self._pieces(root)
+        spooling = Spooling(self._places, pieces, fragment, (), grows=arranged(relation))
+        self._state.add_runs(self._name, arranged(relation), self._spooled(spooling))
+
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
+        found = _last(root, relation)
+        if found is not None:
+            operator, shown = found
+            if isinstance(operator, Aggregate):
+                reports = self._aggregated(operator, shown)
+            else:
+                reports = self._recomputing(operator, shown)
+            self._state.add_runs(self._name, shown.schema, _runs(reports, "shown"))
+            return
         runs = self._spool(root, tuple(_named(root, relation, hashed(relation))), consolidated=True)
         given = Input(hashed_schema(root.schema), runs, self._held(self._name, arranged(relation)))
         self._operate(portable(relation), [given], [(self._name, arranged(relation))])
@@ -122,8 +147,12 @@ class Large:
 
         If each worker has a few pieces, what it spools is a run of the state already.
         """
-        schema = hashed_schema(keyed.node.schema)
-        pieces, fragment = self._pieces(keyed.node)
+        node, schema = keyed.node, hashed_schema(keyed.node.schema)
+        if isinstance(node, Aggregate) and node.keys == keyed.key and not keyed.drops and not keyed.matches:
+            reports = self._aggregated(node, Shown(tuple(node.schema.names), schema))
+            self._state.add_runs(self._name, schema, _runs(reports, "shown"))
+            return
+        pieces, fragment = self._pieces(node)
         lasting = _needed(pieces) <= self._stages.workers
         spooling = Spooling(
             self._places,
@@ -203,21 +232,34 @@ class Large:
     def _join(self, node: Join) -> list[Piece]:
         inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
         reports = self._operate(portable(node), inputs, states)
-        return self._spooled_pieces(_results(reports), node.schema)
+        return self._spooled_pieces(_runs(reports, "result"), node.schema)
 
     def _aggregate(self, node: Aggregate) -> list[Piece]:
+        return self._spooled_pieces(_runs(self._aggregated(node), "result"), node.schema)
+
+    def _aggregated(self, node: Aggregate, shown: Shown | None = None) -> list[Report]:
+        pieces, fragment = self._pieces(node.child)
+        spooling = Spooling(self._places, pieces, fragment, node.keys)
+        if adds_up(node):
+            with suppress(EvaluationFailed):  # so it does with the rows themselves, and one of them can be told
+                change = self._spooled(replace(spooling, aggregate=portable(node)))
+                return self._accumulated(node, Input(partial_schema(node), change, is_partial=True), shown)
+        return self._accumulated(node, Input(hashed_schema(node.child.schema), self._spooled(spooling)), shown)
+
+    def _accumulated(self, node: Aggregate, change: Input, shown: Shown | None) -> list[Report]:
         name, schema = f"{self._name}/{node.name}", state_schema(node)
-        change = self._spool(node.child, node.keys)
-        given = Input(hashed_schema(node.child.schema), change, self._held(name, schema))
-        reports = self._operate(portable(node), [given], [(name, schema)], whole=not node.keys)
-        return self._spooled_pieces(_results(reports), node.schema)
+        given = replace(change, held=self._held(name, schema))
+        return self._operate(portable(node), [given], [(name, schema)], whole=not node.keys, shown=shown)
 
     def _recompute(self, node: Recompute) -> list[Piece]:
+        return self._spooled_pieces(_runs(self._recomputing(node), "result"), node.schema)
+
+    def _recomputing(self, node: Recompute, shown: Shown | None = None) -> list[Report]:
         name, schema = f"{self._name}/{node.name}.result", output_schema(node)
         inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
         inputs, states = (*inputs, Input(schema, (), self._held(name, schema))), (*states, (name, schema))
-        reports = self._operate(node, inputs, states, whole=node.is_whole)
-        return self._spooled_pieces(_results(reports), node.schema)
+        operator = node if node.first is None else portable(node)
+        return self._operate(operator, inputs, states, whole=node.is_whole, shown=shown)
 
     # -- stages
 
@@ -246,8 +288,10 @@ class Large:
             return ()
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
-        shipped = replace(spooling, fragment=portable(fragment)) if fragment is not None else spooling
         dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
+        shipped = replace(spooling, tasks=len(dealt))
+        if fragment is not None:
+            shipped = replace(shipped, fragment=portable(fragment))
         if fragment is None or fragment.computing is None:
             return spooled(self._stages.each(shipped.share, dealt))
         if self._aside is None or self._aside.is_empty:
@@ -255,7 +299,9 @@ class Large:
                 return spooled(self._stages.compute(fragment.computing, shipped.inputs, shipped.results, dealt))
             except EvaluationFailed:
                 pass  # so it does here, where the row can be told, or set aside
-        return spooled([spooling.finished([self._here(fragment, piece.load())]) for piece in pieces])
+        apart = replace(spooling, tasks=len(pieces))
+        parts = enumerate(pieces)
+        return spooled([apart.finished([self._here(fragment, piece.load())], number) for number, piece in parts])
 
     def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
         """A little in between is not worth a stage."""
@@ -268,19 +314,20 @@ class Large:
         states: Sequence[State],
         *,
         whole: bool = False,
+        shown: Shown | None = None,
     ) -> list[Report]:
         """Run a stateful operator over ranges of hashes, and add what it made to the state."""
         given = tuple(inputs)
         if not whole and not any(each.change for each in given):
             return []
         rows = sum(run.rows for each in given for run in each.change)
+        operating = Operating(self._places, given, node, self._filling, shown=shown)
         reports: list[Report]
-        if isinstance(node, Recompute):
-            reports = self._recomputed(node, given, rows)
+        if isinstance(node, Recompute) and node.first is None:
+            reports = self._recomputed(node, operating, rows)
         elif rows <= self._small_rows:
-            reports = [Operating(self._places, given, node).range(LOWEST, HIGHEST)]
+            reports = [operating.range(LOWEST, HIGHEST)]
         else:
-            operating = Operating(self._places, given, node)
             ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
             reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
         for number, kept in enumerate(states):
@@ -290,20 +337,37 @@ class Large:
         self.rows_read += sum(report["read"] for report in reports)
         return reports
 
-    def _recomputed(self, node: Recompute, given: tuple[Input, ...], rows: int) -> list[Report]:
-        """Spark evaluates what this process gives it, some ranges at a time."""
-        evaluate = partial(self._evaluator.recompute, node.computing)
-        operating = Operating(self._places, given, node, self._filling, evaluate)
-        held = sum(run.rows for each in given for run in each.held)
+    def _recomputed(self, node: Recompute, operating: Operating, rows: int) -> list[Report]:
+        """Spark evaluates ranges by executors; what fails, and little, is given to it by this process."""
+        held = sum(run.rows for each in operating.inputs for run in each.held)
         ranges = [(LOWEST, HIGHEST)]
         if not node.is_whole and rows > self._small_rows:
+            many = _ranges(max(self._stages.workers, rows // PIECE_ROWS, (rows + held) // _RECOMPUTED_OF))
+            shipped = replace(operating, node=portable(node))
+            with suppress(EvaluationFailed):  # so it does here, where the row can be told
+                return self._stages.recompute(node.computing, shipped.given, shipped.evaluated, many)
             ranges = _ranges(max(self._stages.workers, (rows + held) // RECOMPUTED_ROWS))
+        here = replace(operating, evaluate=partial(self._evaluator.recompute, node.computing))
         with ThreadPoolExecutor(self._stages.workers) as threads:
-            return list(threads.map(lambda bounds: operating.range(*bounds), ranges))
+            return list(threads.map(lambda bounds: here.range(*bounds), ranges))
 
 
-def _results(reports: Sequence[Report]) -> list[Run]:
-    return [run for report in reports if (run := run_of(report, "result")) is not None]
+def _last(root: Node, relation: Relation) -> tuple[Aggregate | Recompute, Shown] | None:
+    """The last operator of a view, and how the view shows its rows; None if it keeps them by another key."""
+    columns = tuple(root.schema.names)
+    if isinstance(root, Fragment) and root.computing is None and not root.present:
+        columns = tuple(dict(root.passed)[name] for name in columns)
+        root = root.child
+    if relation.key or not relation.by or not isinstance(root, Aggregate | Recompute):
+        return None
+    places = {name: place for place, name in enumerate(relation.columns.names)}
+    if tuple(columns[places[name]] for name in relation.by) != keys_of(root):
+        return None
+    return root, Shown(columns, arranged(relation))
+
+
+def _runs(reports: Sequence[Report], what: str) -> list[Run]:
+    return [run for report in reports if (run := run_of(report, what)) is not None]
 
 
 def _named(root: Node, relation: Relation, key: Sequence[str]) -> Iterator[str]:
@@ -319,6 +383,5 @@ def _needed(pieces: Sequence[Piece]) -> int:
 
 def _ranges(count: int) -> list[tuple[int, int]]:
     """The space of hashes in about so many ranges of the same size."""
-    bits = max(1, (count - 1).bit_length())
-    step = 1 << (64 - bits)
-    return [(LOWEST + number * step, LOWEST + (number + 1) * step - 1) for number in range(1 << bits)]
+    ranges = 1 << max(1, (count - 1).bit_length())
+    return [share_of_hashes(number, ranges) for number in range(ranges)]

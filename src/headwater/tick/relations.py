@@ -33,7 +33,7 @@ def arrangement_of(relation: Relation) -> str:
 
 def hashed(relation: Relation) -> tuple[str, ...]:
     """The columns by which a table or view is arranged."""
-    return relation.key or tuple(relation.columns.names)
+    return relation.key or relation.by or tuple(relation.columns.names)
 
 
 def table_change(relation: Relation, log: Log, state: TickState, after: Cut, until: Cut) -> pa.Table:

@@ -139,7 +139,7 @@ class Small:
         self.rows_read += read
         if state.num_rows:
             self._state.add(arrangement, state)
-        return result
+        return result.drop_columns([HASH])
 
     def _recompute(self, node: Recompute) -> pa.Table:
         kept = not node.forgets

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.views.plan import Aggregate, Call, Constant, Fields, Fragment, Join, Node, Plan, Recompute, Union
+from headwater.views.plan import (
+    Aggregate,
+    Call,
+    Constant,
+    Fields,
+    First,
+    Fragment,
+    Join,
+    Node,
+    Plan,
+    Recompute,
+    Union,
+)
 
 
 def numbered(plan: Plan) -> Plan:
@@ -57,7 +69,12 @@ class _Names:
             inputs=tuple(self.node(each) for each in node.inputs),
             keys=tuple(self._all(key) for key in node.keys),
             computing=computing,
+            first=None if node.first is None else self._first(node.first),
         )
+
+    def _first(self, first: First) -> First:
+        order = tuple(replace(each, column=self._names[each.column]) for each in first.order)
+        return replace(first, order=order, place=self._names[first.place])
 
     def _all(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._names[name] for name in names)

@@ -177,13 +177,31 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True)
+class Order:
+    """A column that rows are ordered by."""
+
+    column: str
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class First:
+    """So many rows of each key, the first in an order; `place` is the column that numbers them."""
+
+    limit: int
+    order: tuple[Order, ...]
+    place: str
+
+
+@dataclass(frozen=True)
 class Recompute(Node):
     """Any operator of Spark's, evaluated anew on all rows of the touched keys.
 
     `keys` are the key columns of each input; without any, all rows are of one key. Rows with a null in a key that
     `matches` belong to no other row. One that `selects` gives the first rows of each key in a fixed order, so that
-    those and what comes stand for all, until one of them leaves. One that `forgets` need not keep its inputs.
-    `reason` is why it did not become a faster kind.
+    those and what comes stand for all, until one of them leaves; which those are can be told without Spark if
+    `first` says so. One that `forgets` need not keep its inputs. `reason` is why it did not become a faster kind.
     """
 
     kind: ClassVar[str] = "recompute"
@@ -193,6 +211,7 @@ class Recompute(Node):
     matches: bool = False
     selects: bool = False
     forgets: bool = False
+    first: First | None = None
     name: str = ""
     text: str = ""
     reason: str = ""

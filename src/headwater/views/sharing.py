@@ -2,7 +2,8 @@
 
 An input of such an operator is a subplan whose rows are arranged by a key. It is *shared*: computed once in a tick
 and kept under a name of its own, for every view in which the same subplan is needed by the same key. Where the
-subplan is a table with that very key, the table's own rows serve, and nothing more is kept.
+subplan is a table with that very key, the table's own rows serve, and nothing more is kept. An aggregate that a
+view needs more than once, as when a WITH is read twice, is shared too, by its own key.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from headwater.views.plan import (
 )
 
 Choose = Callable[[str, Keyed], str | None]
-"""Gives an input, told by the place of its state, the name of a table or of what is shared; None if neither."""
+"""Gives an input or an aggregate, told by the place of its state, the name of a table or of what is shared, if it
+is one."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class _Splitting:
         node = over(node, [self.node(child) for child in node.children])
         if isinstance(node, Join) or (isinstance(node, Recompute) and not node.forgets):
             return over(node, [self._input(place, each) for place, each in node.keyed.items()])
+        if isinstance(node, Aggregate) and node.keys:
+            return self._input(node.name, Keyed(node, node.keys))
         return node
 
     def _input(self, place: str, given: Keyed) -> Node:
@@ -79,6 +83,11 @@ class _Splitting:
             return Arranged(output, name, columns_read(given.node))
         self._found[name] = keyed
         return Arranged(output, name, tuple(_names(node)))
+
+
+def is_aggregate(place: str) -> bool:
+    """Whether a place is that of an aggregate itself, not of an input of another operator."""
+    return "." not in place
 
 
 def columns_read(node: Node) -> tuple[str, ...]:

@@ -1,0 +1,202 @@
+"""Spooling: the first kind of stage in the large path, by workers.
+
+A worker loads pieces of a change, hashes them by a key, and writes its share as one run sorted by hash. Everything
+here is sent to workers and comes back as plain data.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.change import HASH, WEIGHT
+from headwater.files import Files
+from headwater.log.extent import Extent, read
+from headwater.operators.accumulate import partial_states
+from headwater.operators.keys import with_hash, without_nulls
+from headwater.read.relation import Relation
+from headwater.state.consolidate import consolidate
+from headwater.state.run import HIGHEST, LOWEST, Run
+from headwater.state.run_file import RunFile
+from headwater.state.shape import shaped
+from headwater.tick.pieces import Piece
+from headwater.tick.relations import table_records
+from headwater.tick.small import ROW, WEIGHT_FIELD, applied
+from headwater.views.plan import Aggregate, Fragment
+
+Report = dict[str, Any]
+_PIECE = 32
+ORDER = "_order"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where workers write: state that is to stay, and what only the next stage reads."""
+
+    state: str
+    scratch: str
+    name: str
+
+    def state_file(self) -> RunFile:
+        """A new file for runs of the state; its name tells the tick and the attempt."""
+        return RunFile(Files(), self.state, f"{self.name}-{uuid.uuid4().hex[:8]}.runs")
+
+    def keep(self, table: pa.Table, low: int = LOWEST, high: int = HIGHEST) -> Run:
+        """Write a table, not empty, as a run of the state that speaks for a range of hashes."""
+        file = self.state_file()
+        run = file.add(table, low=low, high=high)
+        file.finish()
+        return run
+
+    def spool(self, table: pa.Table) -> Run:
+        """Write a table, not empty, for the next stage."""
+        file = RunFile(Files(), self.scratch, f"{uuid.uuid4().hex}.spool")
+        run = file.add(table)
+        file.close()
+        return run
+
+
+@dataclass(frozen=True)
+class Spooling:
+    """How pieces become runs by a key: a fragment (if any) is applied; null keys are dropped, or match none.
+
+    Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated. What
+    is `lasting` becomes part of the state as it is. What only `grows` does too, with these columns: since no row of
+    it will ever be looked for, the rows need not be hashed and sorted, and each of the `tasks` fills a range of its
+    own. For an `aggregate`, each task spools what its share adds to the accumulators.
+    """
+
+    places: Places
+    pieces: tuple[Piece, ...]
+    fragment: Fragment | None
+    key: tuple[str, ...]
+    drop_nulls: bool = False
+    matches: bool = False
+    consolidated: bool = False
+    lasting: bool = False
+    grows: pa.Schema | None = None
+    tasks: int = 1
+    aggregate: Aggregate | None = None
+
+    def share(self, numbers: Sequence[int]) -> Report:
+        """Spool some pieces that need no expressions evaluated."""
+        return self.finished([self._prepared(number) for number in numbers], numbers[0])
+
+    def _prepared(self, number: int) -> pa.Table:
+        table = self.pieces[number].load()
+        if self.fragment is None:
+            return table
+        return applied(self.fragment, table, never)
+
+    def inputs(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """What the expressions of a fragment need of some pieces, with the place of each row."""
+        assert self.fragment is not None
+        for number in numbers:
+            table = without_nulls(self.pieces[number].load(), self.fragment.present)
+            places = pa.array((number << _PIECE) + np.arange(table.num_rows, dtype=np.int64))
+            wanted = table.select(list(self.fragment.inputs)).append_column(ROW, places)
+            yield from wanted.combine_chunks().to_batches(max_chunksize=65_536)
+
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Report:
+        """Spool what expressions gave, with the other columns taken from where the rows came from."""
+        assert self.fragment is not None
+        held: dict[int, pa.Table] = {}
+        made = []
+        number = 0
+        for batch in batches:
+            places = batch.column(ROW).to_numpy()
+            for number in np.unique(places >> _PIECE).tolist():
+                if number not in held:
+                    held = {number: without_nulls(self.pieces[number].load(), self.fragment.present)}
+                made.append(self._joined(batch, places, number, held[number]))
+        return self.finished(made, number)
+
+    def _joined(self, batch: pa.RecordBatch, places: Any, number: int, table: pa.Table) -> pa.Table:
+        assert self.fragment is not None
+        mine = np.flatnonzero(places >> _PIECE == number)
+        rows = pa.array(places[mine] & ((1 << _PIECE) - 1))
+        computed = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine))
+        columns = {name: computed.column(name) for name in computed.schema.names}
+        columns |= {new: table.column(old).take(rows) for new, old in self.fragment.passed}
+        columns[WEIGHT] = table.column(WEIGHT).take(rows)
+        schema = self.fragment.schema.append(WEIGHT_FIELD)
+        return shaped(pa.table([columns[name] for name in schema.names], names=schema.names), schema)
+
+    def finished(self, tables: list[pa.Table], number: int = 0) -> Report:
+        """Hash, consolidate, sort and write what became of pieces, of which one has this number."""
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return {"run": None}
+        table = pa.concat_tables(tables)
+        if self.grows is not None:
+            return {"run": self._grown(table, self.grows, number % self.tasks).as_dict()}
+        if self.drop_nulls:
+            table = without_nulls(table, self.key)
+        hashed = with_hash(table, self.key, matches=self.matches)
+        settled = consolidate(hashed) if self.consolidated else hashed
+        if self.aggregate is not None:
+            settled = partial_states(self.aggregate, hashed)
+        if not settled.num_rows:
+            return {"run": None}
+        return {"run": (self.places.keep(settled) if self.lasting else self.places.spool(settled)).as_dict()}
+
+    def _grown(self, table: pa.Table, schema: pa.Schema, share: int) -> Run:
+        """Keep rows as they come, with numbers for hashes, evenly over a task's range."""
+        low, high = share_of_hashes(share, self.tasks)
+        step = (high - low) // table.num_rows
+        numbers = np.arange(table.num_rows, dtype=np.uint64) * np.uint64(step)
+        hashes = numbers + np.uint64((low + secrets.randbelow(step)) % (1 << 64))
+        place = table.schema.get_field_index(WEIGHT)
+        hashed = table.add_column(place, pa.field(HASH, pa.int64()), pa.array(hashes.view(np.int64)))
+        return self.places.keep(shaped(hashed, schema), low, high)
+
+
+def share_of_hashes(number: int, count: int) -> tuple[int, int]:
+    """One of so many ranges of hashes that are equally wide."""
+    step = (1 << 64) // count
+    return LOWEST + number * step, HIGHEST if number == count - 1 else LOWEST + (number + 1) * step - 1
+
+
+def never(*given: object) -> pa.Table:
+    """What is called if nothing is to be evaluated."""
+    raise AssertionError(given)
+
+
+@dataclass(frozen=True)
+class RecordSpooling:
+    """How records of a table become runs by its key, each with its place in the log."""
+
+    places: Places
+    relation: Relation
+    extents: tuple[Extent, ...]
+
+    def share(self, numbers: Iterable[int]) -> Report:
+        """Spool some extents."""
+        several = [records for number in numbers for records in read(self.extents[number])]
+        if not several:
+            return {"run": None}
+        table = table_records(self.relation, iter(several))
+        offsets = np.concatenate([np.arange(r.offset, r.end, dtype=np.int64) for r in several])
+        return {"run": self.places.spool(table.append_column(ORDER, pa.array(offsets))).as_dict()}
+
+
+def shares(count: int, tasks: int) -> list[list[int]]:
+    """So many numbers dealt out to at most so many tasks."""
+    tasks = max(1, min(count, tasks))
+    return [list(range(start, count, tasks)) for start in range(tasks)]
+
+
+def run_of(report: Report, name: str) -> Run | None:
+    """The run that a worker reported."""
+    return Run.from_dict(report[name]) if report[name] is not None else None
+
+
+def spooled(reports: Sequence[Report]) -> tuple[Run, ...]:
+    """The runs that spooling made."""
+    return tuple(run for report in reports if (run := run_of(report, "run")) is not None)

@@ -1,0 +1,121 @@
+"""Operators that have a faster way than evaluating anew, each where that way could go wrong, on both paths.
+
+`shop.tick()` compares every view with batch, so each test says only what is special about it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import headwater as hw
+from tests.equivalence.shop import Shop
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+NAN = float("nan")
+
+
+def values(random: Random, number: int) -> dict[str, object]:
+    return {
+        "id": number,
+        "k": random.choice([None, 1, 2, 3]),
+        "x": random.choice([None, NAN, -0.0, 0.0, 1.5, 2.5]),
+        "t": random.choice([None, "", "a", "B", "é"]),
+    }
+
+
+@pytest.fixture
+def table(shop: Shop) -> hw.Table:
+    return shop.table("a", "id INT, k INT, x DOUBLE, t STRING", key="id", partitions=2)
+
+
+def stir(shop: Shop, table: hw.Table, seed: int, ticks: int = 4) -> None:
+    """Ticks with rows that come, change and go."""
+    random = Random(seed)
+    for _ in range(ticks):
+        table.upsert([values(random, number) for number in random.sample(range(30), random.choice([1, 8]))])
+        table.delete(random.sample(range(30), random.choice([1, 6])))
+        shop.tick()
+
+
+def test_several_distincts_with_conditions(shop: Shop, table: hw.Table) -> None:
+    counted = "count(*) AS n, count(*) FILTER (WHERE id > 9) AS m, max(t) AS last, sum(id) AS s"
+    distinct = "count(DISTINCT x) AS x, count(DISTINCT t) FILTER (WHERE id < 20) AS t, count(DISTINCT id % 3) AS r"
+    shop.view("by_key", f"SELECT k, {counted}, {distinct} FROM a GROUP BY k")
+    shop.view("over_all", f"SELECT {counted}, {distinct} FROM a")
+    shop.view("nested", "SELECT n, count(DISTINCT m) AS m, count(DISTINCT x) AS x FROM by_key GROUP BY n")
+    assert "recompute: group by k" not in shop.pipeline.explain("by_key")
+    stir(shop, table, 1)
+    table.delete(list(range(30)))
+    shop.tick()
+    assert shop.rows("over_all") == [(0, 0, None, None, 0, 0, 0)]
+
+
+def test_a_column_that_is_called_like_sparks_own(shop: Shop, table: hw.Table) -> None:
+    inner = "SELECT k, t, id % 2 AS gid, max(id) AS m FROM a GROUP BY k, t, id % 2"
+    shop.view("v", f"SELECT k, first(m, true) FILTER (WHERE gid = 0) AS f, count(*) AS n FROM ({inner}) GROUP BY k")
+    assert "recompute" in shop.pipeline.explain("v")
+
+
+@pytest.mark.parametrize("order", ["x DESC NULLS FIRST, t", "id % 2, x NULLS LAST"])
+def test_first_rows_of_each_key(shop: Shop, table: hw.Table, order: str) -> None:
+    ranked = f"SELECT *, row_number() OVER (PARTITION BY k ORDER BY {order}, id) AS place FROM a"
+    shop.view("one", f"SELECT id, k, x, t FROM ({ranked}) WHERE place = 1")
+    shop.view("three", f"SELECT k, place, id, t FROM ({ranked}) WHERE place <= 3")
+    shop.view("two_and", f"SELECT k, id FROM ({ranked}) WHERE place < 3 AND id > 4")
+    shop.view("second", f"SELECT id FROM ({ranked}) WHERE place = 2")
+    shop.view("above", "SELECT k, count(*) AS n, sum(place) AS s FROM three GROUP BY k")
+    stir(shop, table, len(order))
+
+
+def test_first_rows_of_events(shop: Shop) -> None:
+    stream = shop.stream("e", "k INT, n INT, t STRING", partitions=2)
+    ranked = "SELECT *, row_number() OVER (PARTITION BY k ORDER BY n DESC, t) AS place FROM e"
+    shop.view("last", f"SELECT k, n, t FROM ({ranked}) WHERE place = 1")
+    shop.view("five", f"SELECT n, t FROM ({ranked}) WHERE place <= 5")
+    ranks = "SELECT k, t, rank() OVER (PARTITION BY k ORDER BY n) AS r FROM e"
+    shop.view("ranks", f"SELECT * FROM ({ranks}) WHERE r <= 2")
+    random = Random(3)
+    for _ in range(4):
+        rows = [{"k": random.choice([None, 1, 2]), "n": random.randint(0, 6), "t": "x"} for _ in range(12)]
+        stream.append(rows + rows[:3])
+        shop.tick()
+
+
+def test_views_that_only_grow(shop: Shop) -> None:
+    left = shop.stream("l", "k INT, t STRING", partitions=2)
+    right = shop.stream("r", "k INT, u STRING")
+    shop.view("copied", "SELECT t, k FROM l")
+    shop.view("computed", "SELECT upper(t) AS t, k + 1 AS k FROM l WHERE k > 1")
+    shop.view("both", "SELECT t AS v FROM l UNION ALL SELECT u FROM r")
+    shop.view("joined", "SELECT l.t, r.u, k FROM l JOIN r USING (k)")
+    shop.view("exploded", "SELECT k, explode(split(t, ',')) AS part FROM l")
+    shop.view("above", "SELECT k, count(*) AS n FROM copied GROUP BY k")
+    random = Random(4)
+    for _ in range(6):  # enough for merges
+        texts = random.choices([None, "a", "a,b"], k=6)
+        left.append([{"k": random.choice([None, 1, 2, 3]), "t": text} for text in texts])
+        right.append([{"k": random.choice([1, 2]), "u": "same"} for _ in range(2)])
+        shop.tick()
+
+
+def test_groups_are_added_up_apart_and_together(shop: Shop, table: hw.Table) -> None:
+    calls = "count(x) AS c, sum(id) AS s, avg(id) AS a, stddev(id) AS d, count(*) FILTER (WHERE x > 1) AS f"
+    shop.view("by_text", f"SELECT t, k, {calls} FROM a GROUP BY t, k")
+    shop.view("renamed", f"SELECT k AS key, k AS again, {calls} FROM a GROUP BY k")
+    shop.view("hidden", f"SELECT {calls} FROM a GROUP BY k")
+    shop.view("in_all", f"SELECT {calls} FROM a")
+    shop.view("least", "SELECT upper(t) AS t, min(id) AS n, max(k) AS k FROM a GROUP BY upper(t)")
+    stir(shop, table, 6)
+
+
+def test_keys_that_need_more_rows_than_came(shop: Shop, table: hw.Table) -> None:
+    shop.view("left_join", "SELECT l.id AS l, r.id AS r FROM a l LEFT JOIN a r ON l.k = r.id AND l.x < r.x")
+    shop.view("nulls", "SELECT id FROM a WHERE k NOT IN (SELECT id FROM a WHERE t = 'a')")
+    window = "(PARTITION BY k ORDER BY id)"
+    shop.view("windows", f"SELECT id, sum(id) OVER {window} AS s, lag(t) OVER {window} AS b FROM a")
+    shop.view("plain", "SELECT upper(t) AS t, k FROM a WHERE id > 3")
+    shop.view("middle", "SELECT k, median(id) AS m, max(x) AS x, collect_set(t) AS ts FROM a GROUP BY k")
+    stir(shop, table, 7)
