@@ -31,6 +31,9 @@ from bench.workspace import BENCH
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _CHUNK = 1_000_000
 _WARM = 3
+_LONGEST = 100
+_REWRITTEN = 32 << 20
+"""A tick that writes more than so many bytes anew still merges what loading left."""
 _MOST, _LEAST = 1.3, 20.0
 """How much longer a tick may take at the largest scale, and how many times faster it is to be than anew."""
 
@@ -117,8 +120,13 @@ class Warehouse:
 
     def settle(self, orders: int) -> None:
         """Tick until Java is warm and what loading left is merged; how long those ticks took is said apart."""
-        while len(self.measured.ticks) < _WARM or self.pipeline._driver().merging:
+        calm = 0
+        while calm < _WARM and len(self.measured.ticks) < _LONGEST:
             self.change(orders)
+            last = self.pipeline._store.last_tick()
+            assert last is not None
+            busy = self.pipeline._driver().merging or last.detail["rewritten"] > _REWRITTEN
+            calm = 0 if busy else calm + 1
         self.measured.warm, self.measured.ticks = self.measured.ticks, []
 
     def _of(self, table: str, key: str, keys: Any) -> pa.Table:

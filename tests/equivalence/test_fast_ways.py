@@ -67,6 +67,8 @@ def test_first_rows_of_each_key(shop: Shop, table: hw.Table, order: str) -> None
     shop.view("two_and", f"SELECT k, id FROM ({ranked}) WHERE place < 3 AND id > 4")
     shop.view("second", f"SELECT id FROM ({ranked}) WHERE place = 2")
     shop.view("above", "SELECT k, count(*) AS n, sum(place) AS s FROM three GROUP BY k")
+    by_float = f"SELECT *, row_number() OVER (PARTITION BY x, t ORDER BY {order}, id) AS place FROM a"
+    shop.view("by_float", f"SELECT id, x FROM ({by_float}) WHERE place = 1")
     stir(shop, table, len(order))
 
 

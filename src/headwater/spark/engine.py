@@ -21,6 +21,9 @@ from headwater.views.function import Udf
 from headwater.views.numbering import numbered
 from headwater.views.plan import Plan, Recompute
 
+_PLANS = "2"
+"""Another number whenever the same SQL becomes other operators than before: their state is not the same."""
+
 
 class Engine:
     """Plans views and evaluates their expressions. Safe for threads.
@@ -40,7 +43,7 @@ class Engine:
         self._own = SparkContext._active_spark_context is None
         self.spark = start(name, master=master or "local[*]", timezone=timezone)
         ansi = str(self.spark.conf.get("spark.sql.ansi.enabled"))
-        self.meaning = {"Spark": self.spark.version, "time zone": timezone, "ANSI": ansi}
+        self.meaning = {"Spark": self.spark.version, "time zone": timezone, "ANSI": ansi, "plans": _PLANS}
         self._analyser = Analyser(self.spark, relation)
         self.catalyst = self._analyser.catalyst
         self._evaluator = Evaluator(self.catalyst)

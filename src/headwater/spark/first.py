@@ -20,13 +20,19 @@ def first_rows(catalyst: Catalyst, window: Java) -> First | None:
     function = catalyst.children(functions[0])[0]
     if function.nodeName() != "WindowExpression" or function.windowFunction().nodeName() != "RowNumber":
         return None
-    if any(map(oddity, catalyst.items(window.partitionSpec()))):
+    if not all(_is_plain(catalyst, each) for each in catalyst.items(window.partitionSpec())):
         return None
     orders = [_order(catalyst, each) for each in catalyst.items(window.orderSpec())]
     found = tuple(each for each in orders if each is not None)
     if len(found) < len(orders):
         return None
     return First(int(limit.limit()), found, label(functions[0]))
+
+
+def _is_plain(catalyst: Catalyst, key: Java) -> bool:
+    """Whether rows are of one partition exactly if a column of theirs is the same bit by bit."""
+    found = catalyst.normalised(key)  # floats become other columns
+    return not oddity(key) and bool(found.foldable() or found.nodeName() == "AttributeReference")
 
 
 def _order(catalyst: Catalyst, given: Java) -> Order | None:

@@ -227,9 +227,9 @@ class Driver:
         """What has changed since the last tick of that which expressions depend on."""
         before = last.detail.get("meaning", {})
         changed = [
-            f"{what} was {before[what]} and is {now}"
+            f"{what} was {before.get(what, 'another')} and is {now}"
             for what, now in self.engine.meaning.items()
-            if before.get(what, now) != now
+            if before.get(what, now if what != "plans" else None) != now
         ]
         return ", ".join(changed)
 

@@ -169,9 +169,16 @@ class Past:
 
 
 def _rearranged(declared: Declared, name: str, since: int, until: int) -> bool:
-    """Whether something that it reads was replaced since a tick by what is arranged otherwise."""
-    spans = [relation.spans(since, until) for relation in declared.inputs(name)]
-    return any(len({hashed(part) for part, _, _ in parts}) > 1 for parts in spans)
+    """Whether something that it reads was replaced since a tick by what is arranged otherwise.
+
+    What is arranged by all columns may be so by mere numbers, if it only grew.
+    """
+    spans = [[part for part, _, _ in relation.spans(since, until)] for relation in declared.inputs(name)]
+    replaced = [parts for parts in spans if len(parts) > 1]
+    return any(
+        len({hashed(part) for part in parts}) > 1 or not any((*part.key, *part.by) for part in parts[:-1])
+        for parts in replaced
+    )
 
 
 def _is_declared(declared: Declared, name: str, still: Suspended) -> bool:

@@ -211,7 +211,7 @@ class Views:
         made = []
         for name in self.switched:
             old, new = self._declared.views[name], self._declared.views[name + NEXT]
-            kept = ("schema", "key", "since", "before", "on_error")
+            kept = ("schema", "key", "by", "since", "before", "on_error")
             before = self._still_needed({"number": old.number, **{n: old.spec[n] for n in kept if n in old.spec}})
             spec = {each: value for each, value in new.spec.items() if each != "hold"}
             made.append(Declaration(name, "view", new.number, {**spec, "since": tick, "before": before}))
