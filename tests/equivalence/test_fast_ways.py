@@ -31,7 +31,7 @@ def table(shop: Shop) -> hw.Table:
     return shop.table("a", "id INT, k INT, x DOUBLE, t STRING", key="id", partitions=2)
 
 
-def stir(shop: Shop, table: hw.Table, seed: int, ticks: int = 4) -> None:
+def stir(shop: Shop, table: hw.Table, seed: int, ticks: int = 3) -> None:
     """Ticks with rows that come, change and go."""
     random = Random(seed)
     for _ in range(ticks):
