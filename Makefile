@@ -59,7 +59,7 @@ soak: .venv/.tested
 
 bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark
 
-# A shorter run of any of these, within five minutes: make bench-nexmark QUICK=1
+# QUICK=1 runs a shorter form of those on latency, load, change and Nexmark.
 QUICK_FORM := $(if $(QUICK),--quick)
 
 # The log against Apache Kafka in one interleaved run; needs Java and Maven for the peer.

@@ -26,7 +26,7 @@ import headwater as hw
 from bench import results, tpch
 from bench.processes import Memory, Peak
 from bench.table import Line, show
-from bench.workspace import BENCH
+from bench.workspace import BENCH, size
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _CHUNK = 1_000_000
@@ -144,8 +144,7 @@ class Warehouse:
 
     def close(self) -> None:
         """Stop it."""
-        state = Path(self.pipeline.path) / "state"
-        self.measured.disk = sum(file.stat().st_size for file in state.iterdir())
+        self.measured.disk = size(Path(self.pipeline.path) / "state")
         self.pipeline.close()
 
 

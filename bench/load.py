@@ -21,7 +21,7 @@ from bench.change import schema_of
 from bench.processes import Peak
 from bench.progress import say
 from bench.table import Line, show
-from bench.workspace import CACHE, scratch
+from bench.workspace import CACHE, scratch, size
 from headwater.spark.session import start
 
 QUERIES = {
@@ -66,20 +66,16 @@ def ours(data: Path, rows: int, queries: list[str], folder: Path) -> dict[str, t
             pass
         for query in queries:
             state = Path(pipeline.path) / "state"
-            before = _size(state)
+            before = size(state)
             pipeline.view(f"view_{query}", QUERIES[query])
             with Peak() as peak:
                 started = time.perf_counter()
                 tick = pipeline.tick()
                 seconds = time.perf_counter() - started
             assert tick is not None
-            found[query] = seconds, peak.memory.anonymous, _size(state) - before
+            found[query] = seconds, peak.memory.anonymous, size(state) - before
             say(f"load: {query} over {rows:,} rows took {seconds:.1f} s")
     return found
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir()) if folder.exists() else 0
 
 
 def batch(data: Path, rows: int, queries: list[str], folder: Path) -> dict[str, float]:

@@ -33,3 +33,8 @@ def scratch(name: str) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def size(folder: Path) -> int:
+    """The bytes of the files in a folder, if it is there."""
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file()) if folder.exists() else 0

@@ -14,7 +14,7 @@ import headwater as hw
 from bench.nexmark.events import files
 from bench.nexmark.streams import SIDE_INPUT, SIDE_INPUT_KEY, SIDE_INPUT_SCHEMA, STREAMS, side_input
 from bench.processes import Peak
-from bench.workspace import scratch
+from bench.workspace import scratch, size
 
 MOST_ROWS = 2_000_000
 MOST_SECONDS = 3.0
@@ -67,8 +67,7 @@ def measure(query: str, sql: str, data: Path, events: int) -> Measured:
             found.seconds = time.perf_counter() - started
         found.memory = memory.memory.anonymous
         found.rows = pipeline.read(query).num_rows
-        state = Path(pipeline.path) / "state"
-        found.state_bytes = sum(file.stat().st_size for file in state.iterdir() if file.is_file())
+        found.state_bytes = size(Path(pipeline.path) / "state")
     return found
 
 

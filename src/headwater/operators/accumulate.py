@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
-from headwater.operators.accumulators import Accumulator, accumulator
+from headwater.operators.accumulators import ONLY, Accumulator, accumulator
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
 from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import negated
@@ -38,7 +38,7 @@ def state_schema(node: Aggregate) -> pa.Schema:
 
 def adds_up(node: Aggregate) -> bool:
     """Whether parts of a change can be accumulated apart, and then together."""
-    return all(call.function != "Only" for call in node.calls)
+    return all(call.function != ONLY for call in node.calls)
 
 
 def partial_schema(node: Aggregate) -> pa.Schema:
@@ -67,9 +67,7 @@ def accumulate_partials(
     """The same as `accumulate`, for a change of which parts were accumulated before."""
     change = pa.concat_tables(partials)
     before = old.probe(change.column(HASH).to_numpy())
-    groups, held = _groups(node, change, before)
-    before = before.filter(pa.array(held < groups.count))
-    kept = _Held(before, held[held < groups.count])
+    groups, kept = _touched(node, change, before)
     rows = _rows_before(kept, groups)
     np.add.at(rows, groups.numbers, change.column(ROWS).to_numpy())
     ends = np.cumsum([part.num_rows for part in partials])[:-1]
@@ -88,7 +86,7 @@ def accumulate_partials(
         return found
 
     after = _after(node, _identity(node, change, groups), rows, values, old.schema)
-    state = consolidate(pa.concat_tables([negated(before), after]))
+    state = consolidate(pa.concat_tables([negated(kept.rows), after]))
     return state, consolidate(_results(node, state)), before.num_rows
 
 
@@ -115,9 +113,7 @@ def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.
 
 def _state(node: Aggregate, change: pa.Table, before: pa.Table, schema: pa.Schema) -> pa.Table:
     """The change of the state, given what the touched groups were before."""
-    groups, held = _groups(node, change, before)
-    before = before.filter(pa.array(held < groups.count))
-    kept = _Held(before, held[held < groups.count])
+    groups, kept = _touched(node, change, before)
     weights = change.column(WEIGHT).to_numpy()
 
     def values(place: int, made: Accumulator) -> list[pa.Array]:
@@ -126,7 +122,7 @@ def _state(node: Aggregate, change: pa.Table, before: pa.Table, schema: pa.Schem
 
     rows = _rows_before(kept, groups) + _row_counts(weights, groups)
     after = _after(node, _identity(node, change, groups), rows, values, schema)
-    return consolidate(pa.concat_tables([negated(before), after]))
+    return consolidate(pa.concat_tables([negated(kept.rows), after]))
 
 
 class _Groups:
@@ -156,6 +152,13 @@ class _Held(NamedTuple):
 
     rows: pa.Table
     groups: Codes
+
+
+def _touched(node: Aggregate, change: pa.Table, before: pa.Table) -> tuple[_Groups, _Held]:
+    """The groups of the change, and the old rows of those: others may have the same hash."""
+    groups, held = _groups(node, change, before)
+    mine = held < groups.count
+    return groups, _Held(before.filter(pa.array(mine)), held[mine])
 
 
 def _row_counts(weights: Codes, groups: _Groups) -> Codes:

@@ -26,6 +26,8 @@ Arrays = list[pa.Array]
 _WHOLE = pa.decimal128(37, 0)
 _DIGITS = 60
 _SAFE = 2**62
+ONLY = "Only"
+"""The function of a call that looks at one row of each group at most."""
 EXACT_MOMENT_DIGITS = 27
 """Squares of decimals with more digits than this do not fit; their variance is taken as of floats."""
 
@@ -55,7 +57,7 @@ def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
     given = schema.field(call.arguments[0]).type
     if call.function in {"Min", "Max"}:
         return _Extreme(call, given)
-    if call.function == "Only":
+    if call.function == ONLY:
         return _Only(call, given)
     exact = not arrow_types.is_floating(given)
     if call.function in {"Sum", "Average"}:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
-from headwater.operators.accumulators import EXACT_MOMENT_DIGITS
+from headwater.operators.accumulators import EXACT_MOMENT_DIGITS, ONLY
 from headwater.schema import parse
 from headwater.schema.types import Decimal
 from headwater.spark.catalyst import Catalyst, Java, label
@@ -17,8 +17,6 @@ from headwater.views.plan import Call
 _MOMENTS = {"VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"}
 _WHOLE_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
 _KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS
-ONLY = "Only"
-"""What `first` is where a group has at most one row that it looks at."""
 
 
 Alone = Callable[[Java], bool]

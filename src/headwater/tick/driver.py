@@ -229,7 +229,7 @@ class Driver:
         changed = [
             f"{what} was {before.get(what, 'another')} and is {now}"
             for what, now in self.engine.meaning.items()
-            if before.get(what, now if what != "plans" else None) != now
+            if before.get(what) != now
         ]
         return ", ".join(changed)
 
