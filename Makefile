@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
-	bench-load clean
+	bench-load bench-plots clean
 
 setup: .venv/.installed
 
@@ -57,7 +57,7 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
 
-bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark
+bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark bench-plots
 
 # QUICK=1 runs a shorter form of those on latency, load, change and Nexmark.
 QUICK_FORM := $(if $(QUICK),--quick)
@@ -86,5 +86,10 @@ bench-latency: .venv/.tested
 bench-load: .venv/.tested
 	@$(BIN)/python -m bench.load $(QUICK_FORM)
 
+# Throughput of each Nexmark query, and ticks over larger tables, as pictures in docs/images, from the newest results.
+bench-plots: .venv/.tested
+	@$(INSTALL) --editable '.[test,bench]'
+	@$(BIN)/python -m bench.plots
+
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results/*.json

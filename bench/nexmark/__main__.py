@@ -3,16 +3,21 @@
 Ours takes in events that are in the log already, in ticks of at most two million rows and three seconds, to the
 commit of the last change. Flink SQL reads the same events from Parquet into a sink that throws them away, once
 with state in RocksDB and checkpoints every 10 seconds, which is what ours is compared with since ours is lasting
-too, and once with state on the heap. Spark's own batch answer is what the engine underneath could do at best.
+too, and once with state on the heap. Spark's own batch answer is what the engine underneath could do at best; its
+Structured Streaming runs beside where it can run the query.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
 
 from bench import results
-from bench.nexmark import batch, events, flink, ours
+from bench.nexmark import batch, events, flink, native, ours, recorded
+from bench.nexmark.events import PART
 from bench.nexmark.queries import QUERIES
 from bench.progress import say
 from bench.table import Line, show
@@ -20,31 +25,72 @@ from bench.workspace import CannotMeasure
 
 _STATELESS = {"q0", "q1", "q2", "q10", "q14", "q21", "q22"}
 _QUICK = 500_000
+_QUICK_QUERIES = {"q0", "q3", "q4", "q17", "q18"}
+_EACH, _STATEFUL, _ON_HEAP = 1.0, 3.0, 1.5
+"""So many times Flink with RocksDB: each query, those with state together; all, where its state is on the heap."""
+_MEMORY = 10 * 2**30
+_GIB = 2**30
 
 
 def compare(query: str, data: Path, count: int, *, peers: bool) -> list[Line]:
-    """One query, everybody in turn."""
+    """One query, everybody in turn: a line against Flink with each kind of state."""
     say(f"Nexmark: {query}, ours")
     one = ours.measure(query, QUERIES[query], data, count)
     say(f"Nexmark: {query}, batch")
     limit = count / batch.measure(QUERIES[query], data)
-    detail = {**one.as_json(), "batch": limit, "stateless": query in _STATELESS}
-    gib = 2**30
+    detail: dict[str, Any] = {**one.as_json(), "batch": limit, "stateless": query in _STATELESS}
     note = (
         f"{one.rate / limit:.1%} of batch; {len(one.ticks)} ticks, slowest {max(s for _, s in one.ticks):.1f} s; "
-        f"{one.memory / gib:.1f} GiB, {one.state_bytes / gib:.2f} GiB on disk"
+        f"{one.memory / _GIB:.1f} GiB, {one.state_bytes / _GIB:.2f} GiB on disk"
     )
+    if not peers:
+        return [Line(query, [one.rate], None, None, "events/s", note, detail)]
+    say(f"Nexmark: {query}, Structured Streaming")
+    detail["native"] = _rate(count, lambda: native.measure(QUERIES[query], data, PART))
+    note += "; " + _beside("Structured Streaming", one.rate, detail["native"])
+    for name, figures in (("Feldera", recorded.FELDERA), ("Flink", recorded.FLINK_ROCKSDB)):
+        if query in figures:
+            note += "; " + _beside(f"{name}, recorded,", one.rate, 1e6 * figures[query])
     lines = []
-    for state, bar in ((flink.ROCKSDB, 1.0), (flink.HEAP, None)) if peers else ():
+    for state, bar in ((flink.ROCKSDB, _EACH), (flink.HEAP, None)):
         say(f"Nexmark: {query}, Flink with {state}")
         try:
             ran = flink.measure(query, data, state)
         except CannotMeasure as reason:
-            lines.append(Line(f"{query}, {state}", [one.rate], None, None, "events/s", str(reason), detail))
+            lines.append(Line(f"{query}, {state}", [one.rate], None, None, "events/s", f"{reason}; {note}", detail))
             continue
         detail = {**detail, f"flink {state}": {"seconds": ran.seconds, "memory": ran.memory}}
         lines.append(Line(f"{query}, {state}", [one.rate], [count / ran.seconds], bar, "events/s", note, detail))
-    return lines or [Line(query, [one.rate], None, None, "events/s", note, detail)]
+    return lines
+
+
+def _rate(count: int, seconds: Callable[[], float]) -> float | str:
+    try:
+        return count / seconds()
+    except CannotMeasure as reason:
+        return str(reason)
+
+
+def _beside(name: str, ours: float, theirs: float | str) -> str:
+    return theirs if isinstance(theirs, str) else f"{name} {theirs:,.0f} = {ours / theirs:.2f}x"
+
+
+def together(lines: list[Line]) -> list[Line]:
+    """All queries as one figure, against each kind of state, and the most memory that one had."""
+    found = []
+    for state, kind, bar in (
+        (flink.ROCKSDB, "with state", _STATEFUL),
+        (flink.ROCKSDB, "all", None),
+        (flink.HEAP, "all", _ON_HEAP),
+    ):
+        kept = [line for line in lines if line.what.endswith(state) and line.ratio is not None]
+        ratios = [line.ratio for line in kept if line.ratio and (kind == "all" or not line.detail["stateless"])]
+        if ratios:
+            what = f"geometric mean, {kind}, {state}"
+            found.append(Line(what, [geometric_mean(ratios)], [1.0], bar, "times", f"{len(ratios)} queries"))
+    most = max(line.detail["memory"] for line in lines)
+    fits = Line("most memory", [_MEMORY / most], [1.0], 1.0, "times less than 10 GiB", f"{most / _GIB:.1f} GiB")
+    return [*found, fits]
 
 
 def main() -> None:
@@ -56,13 +102,14 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="without Flink")
     given = parser.parse_args()
     count = _QUICK if given.quick else given.events
-    queries = [q for q in given.queries if not given.quick or q in {"q0", "q3", "q4", "q17", "q18"}]
+    queries = [q for q in given.queries if not given.quick or q in _QUICK_QUERIES]
     data = events.made(count)
     lines: list[Line] = []
     for query in queries:
         made = compare(query, data, count, peers=not given.alone)
         print(show(made), flush=True)
         lines += made
+    lines += together(lines)
     print("\n" + show(lines))
     print(f"written to {results.write(lines, 'nexmark')}")
 

@@ -12,7 +12,7 @@ from bench.progress import say
 from bench.workspace import CACHE
 
 SEED = 20261116
-_PART = 500_000
+PART = 500_000
 
 
 def made(events: int, seed: int = SEED) -> Path:
@@ -22,9 +22,9 @@ def made(events: int, seed: int = SEED) -> Path:
         for stream in STREAMS:
             (folder / stream).mkdir(parents=True, exist_ok=True)
         generator = Generator(seed)
-        for part, first in enumerate(range(0, events, _PART)):
-            say(f"Nexmark: making events {first:,} to {min(first + _PART, events):,} of {events:,}")
-            for name, table in generator.take(min(_PART, events - first)).tables().items():
+        for part, first in enumerate(range(0, events, PART)):
+            say(f"Nexmark: making events {first:,} to {min(first + PART, events):,} of {events:,}")
+            for name, table in generator.take(min(PART, events - first)).tables().items():
                 pq.write_table(table, folder / name / f"{part:04}.parquet")
         (folder / "complete").touch()
     return folder
