@@ -118,6 +118,15 @@ def test_min_and_max_of_a_stream(shop: Shop) -> None:
     shop.tick()
 
 
+def test_floats_that_are_all_the_same_do_not_deviate(shop: Shop) -> None:
+    stream = shop.stream("s", "x DOUBLE")
+    shop.view("v", "SELECT x, stddev(x) AS d, var_pop(x) AS v FROM s GROUP BY x HAVING count(*) > 1")
+    for times in (6, 1, 4):
+        stream.append([{"x": x} for x in (0.1, 0.3, 1000000.1, -0.7)] * times)
+        shop.tick()
+        assert {row[1:] for row in shop.rows("v")} == {(0.0, 0.0)}
+
+
 def test_having_lets_groups_in_and_out(shop: Shop) -> None:
     table = shop.table("t", "id INT, g INT", key="id")
     shop.view("v", "SELECT g FROM t GROUP BY g HAVING count(*) > 1")

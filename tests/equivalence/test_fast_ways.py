@@ -121,3 +121,6 @@ def test_keys_that_need_more_rows_than_came(shop: Shop, table: hw.Table) -> None
     shop.view("plain", "SELECT upper(t) AS t, k FROM a WHERE id > 3")
     shop.view("middle", "SELECT k, median(id) AS m, max(x) AS x, collect_set(t) AS ts FROM a GROUP BY k")
     stir(shop, table, 7)
+    table.delete(list(range(30)))
+    shop.tick()
+    assert not any(map(shop.rows, ("left_join", "nulls", "windows", "plain", "middle")))

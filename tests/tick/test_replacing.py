@@ -370,18 +370,43 @@ def test_a_candidate_that_missed_too_much_is_begun_again(tmp_path: Path) -> None
         assert_same_as_batch(pipeline)
 
 
-def test_a_view_catches_up_though_its_input_got_another_key(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "small", "keys"),
+    [
+        ("stream", 0, [(), ("id",), ("id",)]),
+        ("stream", 0, [(), ()]),
+        ("table", 20_000, [(), ("id",)]),
+        ("table", 0, [("id",), ()]),
+    ],
+)
+def test_a_view_catches_up_in_the_tick_in_which_its_input_is_arranged_otherwise(
+    tmp_path: Path, kind: str, small: int, keys: list[tuple[str, ...]]
+) -> None:
     with hw.Pipeline("shop", tmp_path / "shop") as pipeline:
-        sales = pipeline.table("sales", "id BIGINT, country STRING, cents BIGINT", key="id")
-        pipeline.view("plain", "SELECT id, cents FROM sales")
+        schema = "id BIGINT, country STRING, cents BIGINT"
+        sales: Any = (
+            pipeline.stream("sales", schema) if kind == "stream" else pipeline.table("sales", schema, key="id")
+        )
+        put = sales.append if kind == "stream" else sales.upsert
+        pipeline.view("plain", "SELECT id, cents FROM sales", key=keys[0])
         pipeline.view("above", "SELECT id, 100 DIV cents AS part FROM plain")
-        sales.upsert(rows(1))
+        pipeline._driver().small_rows = small
+        put(rows(1))
         pipeline.tick()
-        sales.upsert([{"id": 50, "country": "NO", "cents": 0}])
+        put([{"id": each, "country": "NO", "cents": 0} for each in (50, 51)])
         pipeline.tick()
-        pipeline.view("plain", "SELECT id, cents FROM sales WHERE cents > 0", key="id", replace=True)
-        for number in range(51, 54):
-            sales.upsert([{"id": number, "country": "NO", "cents": number}])
+        assert "above" in _still(pipeline)
+        for number, key in enumerate(keys[1:], 1):
+            first = "cents > 0" if number == len(keys) - 1 else "id <> 50"
+            pipeline.view("plain", f"SELECT id, cents FROM sales WHERE {first}", key=key, replace=True)
+            put([{"id": 60 + number, "country": "NO", "cents": number}])
             pipeline.tick()
+        assert not _still(pipeline)
         assert_same_as_batch(pipeline)
-        assert pipeline.read("above").num_rows == 12
+        assert pipeline.read("above").num_rows == len(rows(1)) + len(keys) - 1
+
+
+def _still(pipeline: hw.Pipeline) -> set[str]:
+    last = pipeline._store.last_tick()
+    assert last is not None
+    return set(last.detail["suspended"])

@@ -225,6 +225,7 @@ def test_a_plan_that_becomes_another_shares_by_what_it_has_become(
 
         return made
 
+    plans = []
     for order, version in (("ab", "4.0"), ("ba", "4.1")):
         monkeypatch.setitem(hand_engine.PLANS, "pairs", (pairs(*order), "a STRING, b STRING"))
         with hw.Pipeline("p", tmp_path) as pipeline:
@@ -236,6 +237,8 @@ def test_a_plan_that_becomes_another_shares_by_what_it_has_become(
             for _ in range(2):
                 pipeline.tick()
                 assert pipeline.read("pairs").to_pylist() == [{"a": "of a", "b": "of b"}]
+            plans.append(pipeline._store.declarations()["pairs"].spec["plan"])
+    assert plans[0] != plans[1]
 
 
 def test_a_merge_of_before_another_driver_is_not_taken_over(

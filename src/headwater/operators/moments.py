@@ -36,12 +36,14 @@ def _finished(function: str, count: float, deviations: Fraction | float) -> floa
 
 
 def moments_of(values: Floats, counts: Floats, groups: npt.NDArray[np.int64], size: int) -> list[Floats]:
-    """Number, mean and sum of squared deviations by group."""
+    """Number, mean and sum of squared deviations by group; exactly none if all values of a group are the same."""
     used = counts != 0
     values, counts, groups = values[used], counts[used], groups[used]
     with np.errstate(invalid="ignore", over="ignore"):
         number = _sums(groups, counts, size)
-        mean = _sums(groups, values * (counts / number[groups]), size)  # no sum that could overflow
+        base = np.zeros(size)
+        base[groups[::-1]] = values[::-1]  # the first of each
+        mean = base + _sums(groups, (values - base[groups]) * (counts / number[groups]), size)
         apart = values - mean[groups]
         return [number, mean, _sums(groups, apart * apart * counts, size)]
 

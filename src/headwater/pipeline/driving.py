@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import HeadwaterError
 from headwater.files import Files
 from headwater.log import Cut
-from headwater.pipeline.views import in_order
+from headwater.pipeline.views import described, in_order
 from headwater.read.relation import DEAD_LETTER, LOG
 from headwater.schema import Column, Schema, parse
 from headwater.schema.plain import plain
@@ -118,9 +118,11 @@ class Driving:
         declared, known = self._declared(), dict[str, Keyed]()
         self._splits.clear()
         for view in declared.views.values():
+            plan = self._replan(view)
+            spec = {**view.spec, **described(plan)}
             if view.spec["on_error"] != DEAD_LETTER:
-                spec = {**view.spec, **self._shares(self._replan(view), known)}
-                self._pipeline._store.amend(Declaration(view.name, view.kind, view.number, spec))
+                spec |= self._shares(plan, known)
+            self._pipeline._store.amend(Declaration(view.name, view.kind, view.number, spec))
 
     def _shares(self, plan: Plan, known: dict[str, Keyed]) -> dict[str, Any]:
         """For each input of an operator the table that has its rows, or the name under which they are shared.

@@ -106,9 +106,13 @@ def specification(
         "by": list(natural_key(plan)),
         "schema": schema.ddl,
         "inputs": list(plan.inputs),
-        "appends_only": plan.appends_only,
-        "plan": [_without_numbers(line) for line in describe(plan)],
+        **described(plan),
     }
+
+
+def described(plan: Plan) -> dict[str, Any]:
+    """What the store keeps of a plan, which may become another when all state is built again."""
+    return {"appends_only": plan.appends_only, "plan": [_without_numbers(line) for line in describe(plan)]}
 
 
 def _key_columns(name: str, key: Sequence[str], schema: Schema) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Protocol
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from headwater.operators.failing import EvaluationFailed
 from headwater.operators.keys import hashed_schema
 from headwater.read.relation import Relation
 from headwater.state.arrangement import Arrangement
+from headwater.state.run import Run
 from headwater.store import NEXT
 from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromLog, FromState, Input, TakenBack, is_complete
@@ -81,6 +83,7 @@ class Computation:
         self._small_rows = small_rows
         self._changes: dict[str, Input] = {}
         self._threads = threading.Lock()
+        self._numbers = count()
         self.taken: dict[str, int] = {}
         self.filling: dict[str, int] = {}
         self.rows_out: dict[str, int] = {}
@@ -251,8 +254,14 @@ class Computation:
         if since is None:
             with self._threads:
                 return self._changes[name]
-        relation = self._relations.get(name, name)
-        runs = [*self._past.changes(relation, since.tick), *self._state.change(arrangement)]
+        with self._threads:
+            relation = self._relations.get(name)
+        runs: Sequence[Run] = [*self._past.changes(relation or name, since.tick), *self._state.change(arrangement)]
+        if relation is not None and relation.since > since.tick:  # what it replaced was arranged otherwise
+            given = {"changes": FromState(self._state, schema, runs)}
+            aside = f"{arrangement}/caught up {next(self._numbers)}"
+            runs = self._sum(relation, given, aside)
+            self._state.discard(aside)
         return FromState(self._state, schema, runs, old=lambda: self._past.rows(arrangement, since.tick))
 
     # -- replacing
@@ -286,14 +295,19 @@ class Computation:
             "old": TakenBack(FromState(self._state, arranged(old), before)),
             "new": FromState(self._state, arranged(new), after),
         }
+        self._sum(new, parts, aside)
+        self._state.tell(arrangement_of(new), aside)
+
+    def _sum(self, relation: Relation, parts: Mapping[str, Input], aside: str) -> tuple[Run, ...]:
+        """All parts together, as the relation is arranged, however they were; kept aside."""
         if sum(each.rows for each in parts.values()) <= self._small_rows:
-            both = pa.concat_tables([each.table() for each in parts.values()])
-            nothing = Arrangement(self._state.folder, arranged(new), ())
-            self._state.add(aside, view_change(new, both, nothing))
+            rows = pa.concat_tables([each.table() for each in parts.values()])
+            nothing = Arrangement(self._state.folder, arranged(relation), ())
+            self._state.add(aside, view_change(relation, rows, nothing))
         else:
-            fields = tuple(Field(each.name, each.type) for each in columns_of(new))
-            columns = tuple(new.columns.names)
+            fields = tuple(Field(each.name, each.type) for each in columns_of(relation))
+            columns = tuple(relation.columns.names)
             sides = tuple(Source(fields, relation=each, columns=columns) for each in parts)
             large = self._large(aside, parts, filling=False)
-            large.view(new, Union(fields, inputs=sides))
-        self._state.tell(arrangement_of(new), aside)
+            large.view(relation, Union(fields, inputs=sides))
+        return self._state.change(aside)

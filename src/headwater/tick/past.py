@@ -13,7 +13,6 @@ from headwater.state.manifest import CHANGES, Manifest
 from headwater.state.run import Run
 from headwater.store import NEXT, SHARED, Declaration, Store, TickRecord
 from headwater.tick.inputs import is_complete
-from headwater.tick.relations import hashed
 
 SHARES = "shared"
 """In a tick's detail: what is shared and was kept up by it, and why not if it stood still."""
@@ -100,18 +99,11 @@ class Past:
     def stale(self, last: TickRecord | None, kept: Collection[int]) -> list[str]:
         """What stands still and cannot catch up with the ticks that are kept: views, and what views share.
 
-        The version that it would go on from has expired, or one that it reads was replaced by one that is arranged
-        otherwise, or something that it shares is stale.
+        The version that it would go on from has expired, or something that it shares is stale.
         """
         declared = self._declared()
         still = {name: each for name, each in stopped(last).items() if _is_declared(declared, name, each)}
-        found = {
-            name
-            for name, each in still.items()
-            if each.since
-            and last
-            and (each.since not in kept or _rearranged(declared, name, each.since, last.number))
-        }
+        found = {name for name, each in still.items() if each.since and last and each.since not in kept}
         while more := {n for n, each in still.items() if each.since and found & {*declared.shares(n)}} - found:
             found |= more
         return sorted(found)
@@ -166,19 +158,6 @@ class Past:
         still = {n: each for n, each in stopped(self._store.last_tick()).items() if _is_declared(declared, n, each)}
         always = {each.since for name, each in still.items() if not self._is_repeatable(name)}
         return always, {each.since for each in still.values()} - always
-
-
-def _rearranged(declared: Declared, name: str, since: int, until: int) -> bool:
-    """Whether something that it reads was replaced since a tick by what is arranged otherwise.
-
-    What is arranged by all columns may be so by mere numbers, if it only grew.
-    """
-    spans = [[part for part, _, _ in relation.spans(since, until)] for relation in declared.inputs(name)]
-    replaced = [parts for parts in spans if len(parts) > 1]
-    return any(
-        len({hashed(part) for part in parts}) > 1 or not any((*part.key, *part.by) for part in parts[:-1])
-        for parts in replaced
-    )
 
 
 def _is_declared(declared: Declared, name: str, still: Suspended) -> bool:
