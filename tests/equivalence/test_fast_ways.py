@@ -109,6 +109,8 @@ def test_groups_are_added_up_apart_and_together(shop: Shop, table: hw.Table) -> 
     shop.view("renamed", f"SELECT k AS key, k AS again, {calls} FROM a GROUP BY k")
     shop.view("hidden", f"SELECT {calls} FROM a GROUP BY k")
     shop.view("in_all", f"SELECT {calls} FROM a")
+    twice = "(SELECT * FROM a UNION ALL SELECT * FROM a WHERE id > 9)"  # by two tasks
+    shop.view("of_both", f"SELECT k, {calls} FROM {twice} GROUP BY k")
     shop.view("least", "SELECT upper(t) AS t, min(id) AS n, max(k) AS k FROM a GROUP BY upper(t)")
     stir(shop, table, 6)
 
