@@ -16,8 +16,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "what a recompute takes back is what it gave",
         "operators/recompute.py",
-        "consolidate(pa.concat_tables([negated(emitted), new]))",
-        "consolidate(new)",
+        "    return consolidate(pa.concat_tables([negated(emitted), new]))\n",
+        "    return consolidate(new)\n",
         f"{_RECOMPUTE} unmatched_rows",
     ),
     patch(
