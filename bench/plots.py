@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import matplotlib as mpl
@@ -72,7 +73,7 @@ def change() -> Path:
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for number, (query, ones) in enumerate(measured.items()):
         scales, color = [one["scale"] for one in ones], f"C{number}"
-        axes.plot(scales, [_median(one["ticks"]) for one in ones], "o-", color=color, label=query.upper())
+        axes.plot(scales, [median(one["ticks"]) for one in ones], "o-", color=color, label=query.upper())
         if all(one["recompute"] for one in ones):
             axes.plot(scales, [one["recompute"] for one in ones], "x--", color=color)
     axes.set_xscale("log")
@@ -83,10 +84,6 @@ def change() -> Path:
     axes.grid(alpha=0.3)
     axes.legend(ncols=2, frameon=False)
     return _written(figure, "tick-time")
-
-
-def _median(figures: list[float]) -> float:
-    return sorted(figures)[len(figures) // 2]
 
 
 def _written(figure: Any, name: str) -> Path:

@@ -17,7 +17,6 @@ from typing import Any
 
 from bench import results
 from bench.nexmark import batch, events, flink, native, ours, recorded
-from bench.nexmark.events import PART
 from bench.nexmark.queries import QUERIES
 from bench.progress import say
 from bench.table import Line, show
@@ -46,7 +45,7 @@ def compare(query: str, data: Path, count: int, *, peers: bool) -> list[Line]:
     if not peers:
         return [Line(query, [one.rate], None, None, "events/s", note, detail)]
     say(f"Nexmark: {query}, Structured Streaming")
-    detail["native"] = _rate(count, lambda: native.measure(QUERIES[query], data, PART))
+    detail["native"] = _rate(count, lambda: native.measure(QUERIES[query], data))
     note += "; " + _beside("Structured Streaming", one.rate, detail["native"])
     for name, figures in (("Feldera", recorded.FELDERA), ("Flink", recorded.FLINK_ROCKSDB)):
         if query in figures:
@@ -83,7 +82,7 @@ def together(lines: list[Line]) -> list[Line]:
         (flink.ROCKSDB, "all", None),
         (flink.HEAP, "all", _ON_HEAP),
     ):
-        kept = [line for line in lines if line.what.endswith(state) and line.ratio is not None]
+        kept = [line for line in lines if line.what.endswith(state)]
         ratios = [line.ratio for line in kept if line.ratio and (kind == "all" or not line.detail["stateless"])]
         if ratios:
             what = f"geometric mean, {kind}, {state}"

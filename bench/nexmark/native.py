@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 
+from bench.nexmark.events import PART
 from bench.nexmark.ours import MOST_ROWS
 from bench.nexmark.streams import SIDE_INPUT, STREAMS, side_input
 from bench.workspace import CannotMeasure, scratch
@@ -17,12 +18,12 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _WATERMARK = "4 seconds"
 
 
-def measure(sql: str, data: Path, rows_in_file: int) -> float:
+def measure(sql: str, data: Path) -> float:
     """Seconds from the start of the query to its last commit, in steps of as many rows as ours takes at most."""
     spark = start("native", master="local[2]")
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    _declare(spark, data, max(1, MOST_ROWS // rows_in_file))
+    _declare(spark, data, MOST_ROWS // PART)
     refused = ""
     for mode in ("update", "append"):
         with scratch("native") as checkpoint:
