@@ -44,7 +44,17 @@ def environment() -> Path:
         say(f"installing Flink {VERSION} from PyPI into an environment of its own; a minute or two")
         commands = (
             [sys.executable, "-m", "venv", "--clear", str(folder)],
-            [str(python), "-m", "pip", "install", "-q", f"apache-flink=={VERSION}"],
+            [
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "install",
+                "-q",
+                "--python",
+                str(python),
+                f"apache-flink=={VERSION}",
+            ],
         )
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True, check=False)

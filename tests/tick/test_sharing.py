@@ -113,7 +113,8 @@ def test_a_common_subplan_is_computed_once(shop: tuple[hw.Pipeline, Any]) -> Non
     assert f"{totals}/aggregate1" in kept(pipeline)
     if pipeline._driver().small_rows:
         assert work(pipeline) == alone + 1  # for its own columns
-    assert work(pipeline) < 2 * alone
+    else:
+        assert work(pipeline) < 2 * alone
 
 
 def test_what_only_looks_alike_is_not_shared(pipeline: hw.Pipeline) -> None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from headwater.spark.catalyst import Catalyst, Java, label, number
+from headwater.spark.direct import compile_direct
 from headwater.spark.fields import field_of, types_of
+from headwater.views.direct import Direct
 from headwater.views.plan import Field, Fields, Fragment, Node, Source
 
 ROW = "_row"
@@ -168,6 +172,12 @@ class _Compiler:
     def _has_python(self, expression: Java) -> bool:
         return any(part.nodeName() == "PythonUDF" for part in self._catalyst.walk(expression))
 
+    def _direct(self, computing: Computing) -> Direct | None:
+        inputs = [label(each) for each in computing.attributes]
+        outputs = [*(each.name for each in computing.outputs), inputs[-1]]
+        wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(ROW, pa.int64())])
+        return compile_direct(self._catalyst, computing.steps, inputs, outputs, wanted)
+
     def _field(self, attribute: Java) -> Field:
         return field_of(attribute)
 
@@ -189,6 +199,7 @@ class _Compiler:
             present=present,
             inputs=inputs,
             computing=computing,
+            direct=None if computing is None else self._direct(computing),
             passed=tuple(passed.items()),
             text=" · ".join(reversed(self._text)),
         )

@@ -27,6 +27,7 @@ from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
 from headwater.tick.small import Evaluator, applied
 from headwater.tick.spooling import (
+    LEFT,
     Places,
     RecordSpooling,
     Report,
@@ -292,16 +293,24 @@ class Large:
         shipped = replace(spooling, tasks=len(dealt))
         if fragment is not None:
             shipped = replace(shipped, fragment=portable(fragment))
-        if fragment is None or fragment.computing is None:
+        if fragment is None or not fragment.computes:
             return spooled(self._stages.each(shipped.share, dealt))
         if self._aside is None or self._aside.is_empty:
-            try:
-                return spooled(self._stages.compute(fragment.computing, shipped.inputs, shipped.results, dealt))
-            except EvaluationFailed:
-                pass  # so it does here, where the row can be told, or set aside
+            with suppress(EvaluationFailed):  # so it does here, where the row can be told, or set aside
+                return spooled(self._computed(fragment, shipped, dealt))
         apart = replace(spooling, tasks=len(pieces))
         parts = enumerate(pieces)
         return spooled([apart.finished([self._here(fragment, piece.load())], number) for number, piece in parts])
+
+    def _computed(self, fragment: Fragment, shipped: Spooling, dealt: list[list[int]]) -> list[Report]:
+        """Shares whose expressions need no Spark, and then the others."""
+        reports = [LEFT] * len(dealt)
+        if fragment.direct is not None:
+            reports = self._stages.each(shipped.share, dealt)
+        left = [share for share, report in zip(dealt, reports, strict=True) if report == LEFT]
+        if left:
+            reports += self._stages.compute(fragment.computing, shipped.inputs, shipped.results, left)
+        return reports
 
     def _here(self, fragment: Fragment | None, table: pa.Table) -> pa.Table:
         """A little in between is not worth a stage."""

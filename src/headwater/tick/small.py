@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.operators.accumulate import accumulate, state_schema
+from headwater.operators.direct import Unsure
+from headwater.operators.direct import evaluate as directly
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed, set_aside
 from headwater.operators.join import Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
@@ -162,7 +165,7 @@ def applied(
     Rows for which an expression has no value go `aside`, if that is given; else the error names one of them.
     """
     table = without_nulls(table, node.present)
-    if aside is not None and node.computing is not None:
+    if aside is not None and node.computes:
         table = aside.left(table, node.child.output)
     schema = node.schema.append(WEIGHT_FIELD)
     if not table.num_rows:
@@ -170,10 +173,14 @@ def applied(
 
     def computed(rows: pa.Table) -> pa.Table:
         numbers = pa.array(np.arange(rows.num_rows))
-        return evaluate(node.computing, rows.select(list(node.inputs)).append_column(ROW, numbers))
+        given = rows.select(list(node.inputs)).append_column(ROW, numbers)
+        if node.direct is not None:
+            with suppress(Unsure):
+                return directly(node.direct, given)
+        return evaluate(node.computing, given)
 
     made = None
-    if node.computing is not None:
+    if node.computes:
         try:
             made = computed(table)
         except EvaluationFailed as error:

@@ -19,6 +19,7 @@ from headwater.change import HASH, WEIGHT
 from headwater.files import Files
 from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import partial_states
+from headwater.operators.direct import Unsure
 from headwater.operators.keys import with_hash, without_nulls
 from headwater.read.relation import Relation
 from headwater.state.consolidate import consolidate
@@ -31,6 +32,8 @@ from headwater.tick.small import ROW, WEIGHT_FIELD, applied
 from headwater.views.plan import Aggregate, Fragment
 
 Report = dict[str, Any]
+LEFT: Report = {"run": None, "left": True}
+"""What Spark is to evaluate."""
 _PIECE = 32
 ORDER = "_order"
 
@@ -85,14 +88,17 @@ class Spooling:
     aggregate: Aggregate | None = None
 
     def share(self, numbers: Sequence[int]) -> Report:
-        """Spool some pieces that need no expressions evaluated."""
-        return self.finished([self._prepared(number) for number in numbers], numbers[0])
+        """Spool some pieces whose expressions, if there are any, need no Spark; `LEFT` if they do."""
+        try:
+            return self.finished([self._prepared(number) for number in numbers], numbers[0])
+        except Unsure:
+            return LEFT
 
     def _prepared(self, number: int) -> pa.Table:
         table = self.pieces[number].load()
         if self.fragment is None:
             return table
-        return applied(self.fragment, table, never)
+        return applied(self.fragment, table, _left)
 
     def inputs(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What the expressions of a fragment need of some pieces, with the place of each row."""
@@ -161,6 +167,10 @@ def share_of_hashes(number: int, count: int) -> tuple[int, int]:
     """One of so many ranges of hashes that are equally wide."""
     step = (1 << 64) // count
     return LOWEST + number * step, HIGHEST if number == count - 1 else LOWEST + (number + 1) * step - 1
+
+
+def _left(*given: object) -> pa.Table:
+    raise Unsure(given)
 
 
 def never(*given: object) -> pa.Table:

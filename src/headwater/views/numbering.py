@@ -92,12 +92,16 @@ class _Names:
         if computing is not None:
             inputs, outputs = self._fields(computing.inputs), self._fields(computing.outputs)
             computing = replace(computing, inputs=inputs, outputs=outputs)
+        direct = node.direct
+        if direct is not None:
+            direct = direct.giving(self._all(name for name in direct.schema.names[:-1]))
         return replace(
             node,
             child=self.node(node.child),
             present=self._all(node.present),
             inputs=self._all(node.inputs),
             computing=computing,
+            direct=direct,
             passed=tuple((self._names[new], self._names[old]) for new, old in node.passed),
         )
 

@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headwater.views.direct import Direct
+
 
 @dataclass(frozen=True)
 class Field:
@@ -84,13 +86,14 @@ class Fragment(Node):
 
     Rows with a null in one of `present` are left out first. `computing` gets the columns `inputs` and gives new
     ones, by row; the columns in `passed` (new name, old name) go by untouched. Without `computing` it only
-    selects columns.
+    selects columns. `direct` computes the same without Spark, if it can.
     """
 
     child: Node = field(kw_only=True)
     present: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     computing: Any = None
+    direct: Direct | None = field(default=None, compare=False)
     passed: tuple[tuple[str, str], ...] = ()
     text: str = ""
 
@@ -98,6 +101,11 @@ class Fragment(Node):
     def children(self) -> tuple[Node, ...]:
         """Its input."""
         return (self.child,)
+
+    @property
+    def computes(self) -> bool:
+        """Whether it evaluates anything."""
+        return self.computing is not None or self.direct is not None
 
 
 @dataclass(frozen=True)

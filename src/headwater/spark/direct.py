@@ -1,0 +1,251 @@
+"""Spark's expressions as those that need no Spark, where all of a fragment's are of kinds with one meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
+
+from headwater.errors import SchemaError
+from headwater.schema import parse
+from headwater.spark.catalyst import Catalyst, Java, label
+from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
+
+_UTC = "UTC"
+_COMPARISONS = {
+    "EqualTo": "equal",
+    "LessThan": "less",
+    "LessThanOrEqual": "less_equal",
+    "GreaterThan": "greater",
+    "GreaterThanOrEqual": "greater_equal",
+    "EqualNullSafe": "same",
+}
+_LOGIC = {"And": "and", "Or": "or", "Not": "not", "IsNull": "is_null", "IsNotNull": "is_not_null"}
+_ARITHMETIC = {"Add": "add", "Subtract": "subtract", "Multiply": "multiply", "UnaryMinus": "negate"}
+_SEARCHES = {"Contains": "contains", "StartsWith": "starts", "EndsWith": "ends"}
+_CASES = {"Lower": "lower", "Upper": "upper", "Length": "length"}
+_CLOCK = {"Hour": (3_600_000_000, 24), "Minute": (60_000_000, 60), "Second": (1_000_000, 60)}
+_UNITS = {"DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
+_THROUGH = {"Alias", "KnownNullable", "KnownNotNull"}
+_PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:., ]")
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+
+
+class _Unfit(Exception):
+    """Only Spark can."""
+
+
+def compile_direct(
+    catalyst: Catalyst, steps: Iterable[Java], inputs: Sequence[str], outputs: Sequence[str], schema: pa.Schema
+) -> Direct | None:
+    """Steps over rows of `inputs`, the lowest first, that give `outputs`; None if Spark is to evaluate them."""
+    compiler = _Compiler(catalyst)
+    try:
+        return Direct(tuple(map(compiler.step, steps)), tuple(inputs), tuple(outputs), schema)
+    except (_Unfit, SchemaError):
+        return None
+
+
+class _Compiler:
+    def __init__(self, catalyst: Catalyst) -> None:
+        self._catalyst = catalyst
+        self._known: dict[Expression, Expression] = {}
+
+    def step(self, step: Java) -> Kept | Made:
+        kind = step.nodeName()
+        if kind == "Filter":
+            return Kept(self.expression(step.condition()))
+        if kind == "Project":
+            return Made((tuple((label(each), self.expression(each)) for each in self._items(step.projectList())),))
+        if kind == "Expand":
+            names = [label(each) for each in self._items(step.output())]
+            several = [self._items(each) for each in self._items(step.projections())]
+            return Made(tuple(tuple(zip(names, map(self.expression, each), strict=True)) for each in several))
+        raise _Unfit
+
+    def _items(self, sequence: Java) -> list[Java]:
+        return self._catalyst.items(sequence)
+
+    def expression(self, given: Java) -> Expression:
+        """The same expression, equal ones as one object."""
+        made = self._expression(given)
+        return self._known.setdefault(made, made)
+
+    def _expression(self, given: Java) -> Expression:  # noqa: PLR0911  one for each kind
+        kind = given.nodeName()
+        if kind == "AttributeReference":
+            _type_of(given)
+            return Column(label(given))
+        if kind == "Literal":
+            return Value(_scalar(given))
+        if kind in _THROUGH:
+            return self.expression(self._catalyst.children(given)[0])
+        children = self._catalyst.children(given)
+        for table in (_COMPARISONS, _LOGIC, _ARITHMETIC):
+            if kind in table:
+                return self._call(table[kind], given, children)
+        if kind in _SEARCHES:
+            return self._call(_SEARCHES[kind], given, children[:1], self._text(children[1]))
+        if kind in _CASES:
+            return self._call(_CASES[kind], given, self._texts(children))
+        special: Callable[[Java, list[Java]], Expression] | None = getattr(self, f"_{kind.lower()}", None)
+        if special is None:
+            raise _Unfit
+        return special(given, children)
+
+    def _call(self, function: str, given: Java, children: Iterable[Java], *options: Any) -> Call:
+        parts = tuple(self.expression(child) for child in children)
+        return Call(function, parts, _type_of(given), options)
+
+    def _constant(self, given: Java) -> Any:
+        if given.nodeName() != "Literal":
+            raise _Unfit
+        found = _scalar(given)
+        if not found.is_valid:
+            raise _Unfit
+        return found.as_py()
+
+    def _text(self, given: Java) -> str:
+        """A constant text that is not empty."""
+        found = self._constant(given)
+        if not isinstance(found, str) or not found:
+            raise _Unfit
+        return found
+
+    def _texts(self, children: list[Java]) -> list[Java]:
+        if any(_type_of(child) != pa.string() for child in children):
+            raise _Unfit
+        return children
+
+    def _moments(self, given: Java, child: Java) -> list[Java]:
+        """A moment that is looked at in UTC."""
+        if not _is_moment(child) or self._catalyst.option(given.timeZoneId()) != _UTC:
+            raise _Unfit
+        return [child]
+
+    # -- one for each kind of Spark's expressions, by the name of its class
+
+    def _remainder(self, given: Java, children: list[Java]) -> Expression:
+        divisor = self._constant(children[1])
+        if not arrow_types.is_integer(_type_of(given)) or divisor <= 0:
+            raise _Unfit
+        return self._call("remainder", given, children)
+
+    def _in(self, given: Java, children: list[Java]) -> Expression:
+        kind = _type_of(children[0])
+        if arrow_types.is_floating(kind):
+            raise _Unfit
+        values = [self._constant(each) for each in children[1:]]
+        return self._call("is_in", given, children[:1], *(pa.scalar(each, kind) for each in values))
+
+    def _if(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("case", given, children)
+
+    def _casewhen(self, given: Java, children: list[Java]) -> Expression:
+        parts = [self.expression(child) for child in children]
+        if len(parts) % 2 == 0:
+            parts.append(Value(pa.scalar(None, _type_of(given))))
+        return Call("case", tuple(parts), _type_of(given))
+
+    def _coalesce(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("coalesce", given, children)
+
+    def _cast(self, given: Java, children: list[Java]) -> Expression:
+        if not _widens(_type_of(children[0]), _type_of(given)):
+            raise _Unfit
+        return self._call("cast", given, children)
+
+    def _precisetimestampconversion(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("moment", given, children)
+
+    def _createnamedstruct(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("struct", given, children[1::2])
+
+    def _getstructfield(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("field", given, children, given.ordinal())
+
+    def _dateformatclass(self, given: Java, children: list[Java]) -> Expression:
+        pattern = self._text(children[1])
+        parts = _PATTERN.findall(pattern)
+        if "".join(parts) != pattern:
+            raise _Unfit
+        return self._call("formatted", given, self._moments(given, children[0]), *parts)
+
+    def _hour(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("clock", given, self._moments(given, children[0]), *_CLOCK[given.nodeName()])
+
+    _minute = _second = _hour
+
+    def _trunctimestamp(self, given: Java, children: list[Java]) -> Expression:
+        unit = _UNITS.get(self._text(children[0]).upper())
+        if unit is None:
+            raise _Unfit
+        return self._call("truncated", given, self._moments(given, children[1]), unit)
+
+    def _substring(self, given: Java, children: list[Java]) -> Expression:
+        start, length = (self._constant(each) for each in children[1:])
+        if start < 1 or length < 0:
+            raise _Unfit
+        return self._call("from", given, self._texts(children[:1]), start - 1, start - 1 + length)
+
+    def _stringreplace(self, given: Java, children: list[Java]) -> Expression:
+        new = self._constant(children[2])
+        return self._call("replaced", given, self._texts(children[:1]), self._text(children[1]), new)
+
+    def _concat(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("joined", given, self._texts(children))
+
+    def _stringsplit(self, given: Java, children: list[Java]) -> Expression:
+        by, limit = self._text(children[1]), self._constant(children[2])
+        if len(by) != 1 or not (by.isalnum() or by in "/,;:-_=&@#%! ") or limit > 0:
+            raise _Unfit
+        return self._call("split", given, self._texts(children[:1]), by)
+
+    def _getarrayitem(self, given: Java, children: list[Java]) -> Expression:
+        place = self._constant(children[1])
+        if place < 0:
+            raise _Unfit
+        return self._call("item", given, children[:1], place, given.failOnError())
+
+
+def _type_of(expression: Java) -> pa.DataType:
+    """The Arrow type; only texts that are equal byte by byte, and no other oddities."""
+    text = expression.dataType().sql()
+    if "COLLATE" in text:
+        raise _Unfit
+    return parse(f"x {text}").columns[0].type.arrow
+
+
+def _is_moment(expression: Java) -> bool:
+    return bool(arrow_types.is_timestamp(_type_of(expression)) and expression.dataType().sql() == "TIMESTAMP")
+
+
+def _scalar(literal: Java) -> pa.Scalar:
+    kind, value = _type_of(literal), literal.value()
+    if value is None:
+        return pa.scalar(None, kind)
+    if arrow_types.is_string(kind):
+        return pa.scalar(value.toString(), kind)
+    if arrow_types.is_decimal(kind):
+        return pa.scalar(Decimal(value.toString()), kind)
+    if arrow_types.is_date(kind) or arrow_types.is_timestamp(kind):
+        return pa.scalar(value, pa.int32() if arrow_types.is_date(kind) else pa.int64()).cast(kind)
+    if arrow_types.is_integer(kind) or arrow_types.is_boolean(kind) or arrow_types.is_float64(kind):
+        return pa.scalar(value, kind)
+    raise _Unfit
+
+
+def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every value of a type is one of another, and the same."""
+    if arrow_types.is_signed_integer(given):
+        if arrow_types.is_decimal(wanted):
+            return bool(wanted.precision - wanted.scale >= _DIGITS[given.bit_width])
+        return bool(arrow_types.is_signed_integer(wanted) and given.bit_width <= wanted.bit_width)
+    if arrow_types.is_decimal(given) and arrow_types.is_decimal(wanted):
+        whole = wanted.precision - wanted.scale >= given.precision - given.scale
+        return bool(whole and wanted.scale >= given.scale)
+    return bool(given == wanted)

@@ -1,0 +1,66 @@
+"""Expressions that need no Spark, as pure data; `operators.direct` evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """The same for all rows."""
+
+    scalar: pa.Scalar
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function over other expressions; `options` are plain values. Equal calls of a plan are one object."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+    options: tuple[Any, ...] = ()
+
+
+Expression = Column | Value | Call
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Only the rows for which a condition is true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Made:
+    """New rows: for each there is, one by each of `several` lists of named expressions."""
+
+    several: tuple[tuple[tuple[str, Expression], ...], ...]
+
+
+@dataclass(frozen=True)
+class Direct:
+    """What a fragment computes, step by step, from `inputs`, as they are called here, to `outputs` (`schema`)."""
+
+    steps: tuple[Kept | Made, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    schema: pa.Schema
+
+    def giving(self, names: Iterable[str]) -> Direct:
+        """The same with other names for what it computes, all but the last column."""
+        return replace(
+            self, schema=pa.schema([*map(pa.Field.with_name, self.schema, names), self.schema.field(-1)])
+        )
