@@ -135,15 +135,27 @@ def test_nested_values_that_differ_hash_differently() -> None:
 
 
 def test_a_nested_hash_is_that_of_the_documented_encoding() -> None:
-    kind = parse("a STRUCT<x: INT, y: ARRAY<STRING>, z: MAP<STRING, DOUBLE>, v: VARIANT>").arrow.types[0]
+    kind = parse("a ARRAY<STRUCT<x: INT, y: ARRAY<STRING>, z: MAP<STRING, DOUBLE>, v: VARIANT>>").arrow.types[0]
     value = {"x": 1, "y": ["a", None], "z": [("k", -0.0), ("b", 1.0)], "v": {"value": b"1", "metadata": b""}}
     number = b"\1" + struct.pack("<i", 1)
     array = b"\1" + struct.pack("<q", 2) + _text(b"a") + b"\0"
     entries = _text(b"b") + b"\1" + struct.pack("<d", 1.0) + _text(b"k") + b"\1" + struct.pack("<d", 0.0)
     mapping = b"\1" + struct.pack("<q", 2) + entries
     variant = b"\1" + _text(b"1") + _text(b"")
-    expected = xxhash.xxh64_intdigest(b"\1" + number + array + mapping + variant, 42)
-    assert hash_of((value, kind)) % 2**64 == expected
+    item = b"\1" + number + array + mapping + variant
+    expected = xxhash.xxh64_intdigest(b"\1" + struct.pack("<q", 1) + item, 42)
+    assert hash_of(([value], kind)) % 2**64 == expected
+
+
+def test_a_struct_hashes_as_its_fields_one_after_the_other() -> None:
+    inner = pa.struct([pa.field("z", pa.int64())])
+    kind = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string()), pa.field("s", inner)])
+    one, text, two = (1, pa.int32()), ("a", pa.string()), (2, pa.int64())
+    assert hash_of(({"x": 1, "y": "a", "s": {"z": 2}}, kind)) == hash_of(one, text, two)
+    assert hash_of(one, ({"x": None, "y": "a", "s": None}, kind)) == hash_of(one, text)
+    several = pa.array([None, {"x": 1, "y": "a", "s": None}, None], kind)
+    assert hash_rows([several]).tolist() == [42, hash_of(one, text), 42]
+    assert hash_rows([several.slice(1)]).tolist() == [hash_of(one, text), 42]
 
 
 def _text(raw: bytes) -> bytes:

@@ -8,8 +8,9 @@ The hash of a row is XXH64 with seed 42, each column's hash being the seed of th
     floats                                     their bits; -0.0 as 0.0, all NaN as one
     wider decimals                             the shortest big-endian two's complement of the unscaled value
     text, binary                               the bytes
+    structs                                    their fields, one after the other
 
-Spark itself hashes nested columns piece by piece. Ours only have to agree with themselves, so they are hashed over
+Spark itself hashes lists and maps piece by piece. Ours only have to agree with themselves, so they are hashed over
 one encoding of the whole value: 0 for null, else 1 followed by the value: fixed-width values as above in
 little-endian, 8 bytes of length before bytes, lists and maps, the fields of structs in order, and the entries of
 maps in the order of their encoded keys.
@@ -52,15 +53,21 @@ def hash_rows(arrays: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
     if not arrays:
         what = "a hash needs at least one column"
         raise SchemaError(what)
-    hashes = np.full(len(arrays[0]), _SEED, dtype=np.uint64)
+    seeds = np.full(len(arrays[0]), _SEED, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        for array in arrays:
-            hashed = _hash_column(array, hashes)
-            hashes = np.where(np.asarray(array.is_null()), hashes, hashed) if array.null_count else hashed
-    return hashes.view(np.int64)
+        return _hash_columns(arrays, seeds).view(np.int64)
+
+
+def _hash_columns(arrays: Sequence[pa.Array], hashes: Hashes) -> Hashes:
+    for array in arrays:
+        hashed = _hash_column(array, hashes)
+        hashes = np.where(np.asarray(array.is_null()), hashes, hashed) if array.null_count else hashed
+    return hashes
 
 
 def _hash_column(array: pa.Array, seeds: Hashes) -> Hashes:
+    if arrow_types.is_struct(array.type):
+        return _hash_columns(array.flatten(), seeds)
     numbers = _numbers(array)
     if numbers is None:
         return _hash_repeated(array, seeds)

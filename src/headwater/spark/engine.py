@@ -21,7 +21,7 @@ from headwater.views.function import Udf
 from headwater.views.numbering import numbered
 from headwater.views.plan import Plan, Recompute
 
-_PLANS = "2"
+_PLANS = "3"
 """Another number whenever the same SQL becomes other operators than before: their state is not the same."""
 
 
