@@ -65,7 +65,7 @@ def environment() -> Path:
     return python
 
 
-def measure(query: str, data: Path, state: str) -> Ran:
+def measure(query: str, data: Path, warm: Path, state: str) -> Ran:
     """Run a query to the end of its input, with this kind of state."""
     if query not in QUERIES:
         message = f"Flink cannot run {query}"
@@ -73,6 +73,7 @@ def measure(query: str, data: Path, state: str) -> Ran:
     with scratch("flink") as checkpoints:
         given = {
             "data": str(data),
+            "warm": str(warm),
             "tables": {name: ddl.replace("TIMESTAMP", "TIMESTAMP(3)") for name, ddl in STREAMS.items()},
             "sql": QUERIES[query],
             "jars": str(jars("flink-jars", _ARTIFACTS)),

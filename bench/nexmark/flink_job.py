@@ -1,12 +1,15 @@
 """One query in Flink, run by the Python of Flink's own environment: prints the seconds as JSON.
 
-python flink_job.py '{"data": …, "tables": …, "sql": …, "jars": …, "state": …, "checkpoints": …, "side_input": …}'
+It is run twice, first over a little data (`warm`), as ours is, so that Java has seen the query when it counts.
+
+python flink_job.py '{"data": …, "warm": …, "tables": …, "sql": …, "jars": …, "state": …, "checkpoints": …, …}'
 """
 
 import glob
 import json
 import sys
 import time
+from typing import Any
 
 from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 
@@ -24,8 +27,14 @@ SETTINGS = {
 
 
 def main() -> None:
-    """Run it to the end of its input."""
+    """Run it, warm up first."""
     given = json.loads(sys.argv[1])
+    run(given, given["warm"])
+    print(json.dumps({"seconds": run(given, given["data"])}))
+
+
+def run(given: dict[str, Any], data: str) -> float:
+    """Run it to the end of its input."""
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for name, value in SETTINGS.items():
         env.get_config().set(name, value)
@@ -40,14 +49,14 @@ def main() -> None:
     for name, columns in given["tables"].items():
         env.execute_sql(
             f"CREATE TABLE {name} ({columns}, WATERMARK FOR date_time AS date_time - INTERVAL '4' SECOND) "
-            f"WITH ('connector' = 'filesystem', 'path' = 'file://{given['data']}/{name}', 'format' = 'parquet')"
+            f"WITH ('connector' = 'filesystem', 'path' = 'file://{data}/{name}', 'format' = 'parquet')"
         )
     env.execute_sql("CREATE VIEW bid_now AS SELECT *, PROCTIME() AS p_time FROM bid")
     rows = ", ".join(f"(CAST({key} AS BIGINT), 'value-{key}')" for key in range(given["side_input"]))
     env.execute_sql(f"CREATE VIEW side_input AS SELECT * FROM (VALUES {rows}) AS t (key, `value`)")
     started = time.monotonic()
     env.execute_sql(f"CREATE TABLE sink WITH ('connector' = 'blackhole') AS {given['sql']}").wait()
-    print(json.dumps({"seconds": time.monotonic() - started}))
+    return time.monotonic() - started
 
 
 if __name__ == "__main__":

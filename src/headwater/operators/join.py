@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.operators.keys import Codes, codes
+from headwater.operators.keys import Codes, same_keys
 from headwater.state.arrangement import Arrangement
+
+Pairs = tuple[Codes, Codes]
 
 
 class Side(NamedTuple):
@@ -45,9 +47,7 @@ def _pairs(
     left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str], output: pa.Schema
 ) -> pa.Table:
     if left_key:
-        left_rows, right_rows = _matches(
-            [left.column(name) for name in left_key], [right.column(name) for name in right_key]
-        )
+        left_rows, right_rows = _matches(left, right, left_key, right_key)
     else:
         left_rows = np.repeat(np.arange(left.num_rows), right.num_rows)
         right_rows = np.tile(np.arange(right.num_rows), left.num_rows)
@@ -63,15 +63,23 @@ def _pairs(
     return pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
 
 
-def _matches(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray]) -> tuple[Codes, Codes]:
-    """The positions of all pairs of rows with the same key."""
-    if not len(left[0]) or not len(right[0]):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    left_codes, right_codes = codes([left, right])
-    order = np.argsort(right_codes, kind="stable")
-    ordered = right_codes[order]
-    first = np.searchsorted(ordered, left_codes, side="left")
-    counts = np.searchsorted(ordered, left_codes, side="right") - first
-    left_rows = np.repeat(np.arange(len(left_codes)), counts)
+def _matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str]) -> Pairs:
+    """The positions of all pairs of rows with the same key: those with the same hash, which others may have too."""
+    left_order, left_hashes = _by_hash(left)
+    right_order, right_hashes = _by_hash(right)
+    first = np.searchsorted(right_hashes, left_hashes, side="left")
+    counts = np.searchsorted(right_hashes, left_hashes, side="right") - first
+    left_rows = np.repeat(left_order, counts)
     within = np.arange(len(left_rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return left_rows, order[np.repeat(first, counts) + within]
+    right_rows = right_order[np.repeat(first, counts) + within]
+    same = same_keys(left.select(list(left_key)), left_rows, right.select(list(right_key)), right_rows)
+    return (left_rows, right_rows) if same.all() else (left_rows[same], right_rows[same])
+
+
+def _by_hash(table: pa.Table) -> Pairs:
+    """The order of a table by hash, and the hashes so: it is made of parts that have it."""
+    hashes = table.column(HASH).to_numpy()
+    if bool(np.all(hashes[1:] >= hashes[:-1])):
+        return np.arange(len(hashes)), hashes
+    order = np.argsort(hashes, kind="stable")
+    return order, hashes[order]

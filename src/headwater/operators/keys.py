@@ -16,6 +16,7 @@ import pyarrow.types as arrow_types
 from headwater.change import HASH, WEIGHT
 from headwater.schema import hash_rows
 from headwater.state.bits import bit_columns
+from headwater.state.consolidate import identical
 
 Codes = npt.NDArray[np.int64]
 _NO_KEY = 42
@@ -72,6 +73,16 @@ def codes(keys: Sequence[Sequence[pa.ChunkedArray]], *, bitwise: bool = False) -
         indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         total = _dense(total * len(encoded.dictionary) + indices) if total.any() else indices
     return np.split(total, np.cumsum(lengths)[:-1])
+
+
+def same_keys(one: pa.Table, rows: Codes, other: pa.Table, others: Codes) -> npt.NDArray[np.bool_]:
+    """For each pair of rows of two tables, whether the keys, which are all their columns, are the same."""
+
+    def picked(table: pa.Table, places: Codes) -> pa.Table:
+        columns = [_normal(column).take(pa.array(places)) for column in table.columns]
+        return pa.table(columns, names=[str(number) for number in range(len(columns))])
+
+    return identical(picked(one, rows), picked(other, others))
 
 
 def _dense(numbers: Codes) -> Codes:

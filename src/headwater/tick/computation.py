@@ -132,9 +132,12 @@ class Computation:
             self._done(relation, self._noted(arrangement, schema), None)
             return
         aside = self._aside(relation)
+        grows = self._only_grows(relation, split)
+        if grows:
+            self._state.grows(arrangement)
         if self.taken[name] > self._small_rows:
             large = self._large(arrangement, inputs, filling=filling, aside=aside)
-            (large.growing_view if self._only_grows(relation, split) else large.view)(relation, split.root)
+            (large.growing_view if grows else large.view)(relation, split.root)
             self._done(relation, self._kept(relation, None), "large", large.rows_read)
             return
         small = Small(arrangement, self._state, self._engine, inputs, filling=filling, aside=aside)

@@ -20,6 +20,8 @@ from headwater.tick.merging import Merge, Merging
 
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
+_LARGE = 32 << 20
+"""Runs of so many bytes are few enough where nothing is looked for."""
 
 
 class TickState:
@@ -49,6 +51,7 @@ class TickState:
         self._added: dict[str, list[Run]] = {}
         self._told: dict[str, list[Run]] = {}
         self._schemas: dict[str, pa.Schema] = {}
+        self._growing: set[str] = set()
         self._threads = threading.Lock()
         self.rewritten = 0
         self.crowded: list[Merge] = []
@@ -93,6 +96,11 @@ class TickState:
                 runs.append(run)
                 self._added.setdefault(name, []).append(run)
 
+    def grows(self, name: str) -> None:
+        """Note that no row of an arrangement ever disappears, nor is looked for."""
+        with self._threads:
+            self._growing.add(name)
+
     def add_runs(self, name: str, schema: pa.Schema, runs: Iterable[Run]) -> None:
         """Add the runs that executors made for an arrangement."""
         with self._threads:
@@ -135,9 +143,10 @@ class TickState:
             added = sum(run.bytes for run in self._added.get(name, ()))
             budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
             busy = merging.busy(name)
-            free = [run for run in runs if run not in busy]
+            left = {run for run in runs if run in busy or (name in self._growing and run.bytes >= _LARGE)}
+            free = [run for run in runs if run not in left]
             result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=True)
-            self._runs[name] = [*(run for run in runs if run in busy), *result.runs]
+            self._runs[name] = [*(run for run in runs if run in left), *result.runs]
             self.rewritten += result.rewritten_bytes
             if result.left is not None:
                 self.crowded.append(Merge(name, self._schemas[name], result.left))
