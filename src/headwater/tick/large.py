@@ -54,6 +54,9 @@ from headwater.views.plan import (
 
 State = tuple[str, pa.Schema] | None
 """The name and the columns of what is kept of an input for the next tick; None if others keep it."""
+Flow = Spooling | tuple[Run, ...]
+"""A change that is to be spooled, or is already."""
+_STATEFUL = (Join, Aggregate, Recompute)
 RECOMPUTED_ROWS = 100_000
 """So many rows at most are evaluated anew at a time in this process, unless one key has more."""
 _RECOMPUTED_OF = 1_000_000
@@ -124,9 +127,8 @@ class Large:
 
     def growing_view(self, relation: Relation, root: Node) -> None:
         """Compute the new rows of a view of which none ever disappears, and add them as they come."""
-        pieces, fragment = self._pieces(root)
-        spooling = Spooling(self._places, pieces, fragment, (), grows=arranged(relation))
-        self._state.add_runs(self._name, arranged(relation), self._spooled(spooling))
+        spooling = Spooling(self._places, (), grows=arranged(relation))
+        self._state.add_runs(self._name, arranged(relation), self._spooled(self._flow(root, spooling)))
 
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
@@ -139,7 +141,8 @@ class Large:
                 reports = self._recomputing(operator, shown)
             self._state.add_runs(self._name, shown.schema, _runs(reports, "shown"))
             return
-        runs = self._spool(root, tuple(_named(root, relation, hashed(relation))), consolidated=True)
+        key = tuple(_named(root, relation, hashed(relation)))
+        runs = self._spooled(self._flow(root, Spooling(self._places, key, consolidated=True)))
         given = Input(hashed_schema(root.schema), runs, self._held(self._name, arranged(relation)))
         self._operate(portable(relation), [given], [(self._name, arranged(relation))])
 
@@ -155,16 +158,7 @@ class Large:
             return
         pieces, fragment = self._pieces(node)
         lasting = _needed(pieces) <= self._stages.workers
-        spooling = Spooling(
-            self._places,
-            pieces,
-            fragment,
-            keyed.key,
-            keyed.drops,
-            keyed.matches,
-            consolidated=True,
-            lasting=lasting,
-        )
+        spooling = replace(self._by(keyed), consolidated=True, lasting=lasting, pieces=pieces, fragment=fragment)
         runs = self._spooled(spooling)
         if lasting:
             self._state.add_runs(self._name, schema, runs)
@@ -181,26 +175,31 @@ class Large:
 
     # -- operators
 
-    def _run(self, node: Node) -> list[Piece]:  # noqa: PLR0911  one for each operator
+    def _run(self, node: Node) -> list[Piece]:
         """The change of an operator, as pieces with its columns."""
         if isinstance(node, Source):
             return [Renamed(piece, node.columns, node.schema) for piece in self._inputs[node.relation].pieces()]
         if isinstance(node, Constant):
             return self._constant(node)
         if isinstance(node, Fragment):
-            return self._spooled_pieces(self._spool(node, ()), node.schema)
+            made = self._spooled(self._flow(node, Spooling(self._places, ())))
+            return self._spooled_pieces(made, node.schema)
         if isinstance(node, Union):
             return [
                 Renamed(piece, tuple(each.name for each in child.output), node.schema)
                 for child in node.inputs
                 for piece in self._run(child)
             ]
+        return self._spooled_pieces(_runs(self._operated(node), "result"), node.schema)
+
+    def _operated(self, node: Node, then: Spooling | None = None) -> list[Report]:
+        """What an operator with a state makes of its change; spooled for the next at once, if that is possible."""
         if isinstance(node, Join):
-            return self._join(node)
+            return self._joined(node, then)
         if isinstance(node, Recompute):
-            return self._recompute(node)
+            return self._recomputing(node, then=then)
         assert isinstance(node, Aggregate)
-        return self._aggregate(node)
+        return self._aggregated(node, then=then)
 
     def _constant(self, node: Constant) -> list[Piece]:
         rows = node.rows
@@ -216,8 +215,8 @@ class Large:
     def _held(self, name: str, schema: pa.Schema) -> tuple[Run, ...]:
         return self._state.before(name, schema).runs
 
-    def _by_key(self, keyed: Keyed) -> tuple[Run, ...]:
-        return self._spool(keyed.node, keyed.key, drop_nulls=keyed.drops, matches=keyed.matches)
+    def _by(self, keyed: Keyed) -> Spooling:
+        return Spooling(self._places, keyed.key, keyed.drops, keyed.matches)
 
     def _arranged(self, place: str, keyed: Keyed) -> tuple[Input, State]:
         """The change of an input by its key with its rows before, and where it is kept for the next tick."""
@@ -228,63 +227,69 @@ class Large:
             taken = Taken(given.held.schema, node.columns)
             return Input(schema, given.runs, given.held.runs, taken), None
         name = f"{self._name}/{place}"
-        return Input(schema, self._by_key(keyed), self._held(name, schema)), (name, schema)
+        change = self._spooled(self._flow(keyed.node, self._by(keyed)))
+        return Input(schema, change, self._held(name, schema)), (name, schema)
 
-    def _join(self, node: Join) -> list[Piece]:
+    def _joined(self, node: Join, then: Spooling | None) -> list[Report]:
         inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
-        reports = self._operate(portable(node), inputs, states)
-        return self._spooled_pieces(_runs(reports, "result"), node.schema)
+        return self._operate(portable(node), inputs, states, then=then)
 
-    def _aggregate(self, node: Aggregate) -> list[Piece]:
-        return self._spooled_pieces(_runs(self._aggregated(node), "result"), node.schema)
-
-    def _aggregated(self, node: Aggregate, shown: Shown | None = None) -> list[Report]:
-        pieces, fragment = self._pieces(node.child)
-        spooling = Spooling(self._places, pieces, fragment, node.keys)
-        if adds_up(node):
-            with suppress(EvaluationFailed):  # so it does with the rows themselves, and one of them can be told
-                change = self._spooled(replace(spooling, aggregate=portable(node)))
-                return self._accumulated(node, Input(partial_schema(node), change, is_partial=True), shown)
-        return self._accumulated(node, Input(hashed_schema(node.child.schema), self._spooled(spooling)), shown)
-
-    def _accumulated(self, node: Aggregate, change: Input, shown: Shown | None) -> list[Report]:
+    def _aggregated(
+        self, node: Aggregate, shown: Shown | None = None, then: Spooling | None = None
+    ) -> list[Report]:
         name, schema = f"{self._name}/{node.name}", state_schema(node)
-        given = replace(change, held=self._held(name, schema))
-        return self._operate(portable(node), [given], [(name, schema)], whole=not node.keys, shown=shown)
+        held = self._held(name, schema)
+        given = self._aggregated_input(node, held)
+        return self._operate(portable(node), [given], [(name, schema)], whole=not node.keys, shown=shown, then=then)
 
-    def _recompute(self, node: Recompute) -> list[Piece]:
-        return self._spooled_pieces(_runs(self._recomputing(node), "result"), node.schema)
+    def _aggregated_input(self, node: Aggregate, held: tuple[Run, ...]) -> Input:
+        """The change as what it adds to the accumulators, or else row by row."""
+        aggregate = portable(node) if adds_up(node) else None
+        flow = self._flow(node.child, Spooling(self._places, node.keys, aggregate=aggregate))
+        if aggregate is not None:
+            with suppress(EvaluationFailed):  # so it does with the rows themselves, and one of them can be told
+                return Input(partial_schema(node), self._spooled(flow), held, is_partial=True)
+            assert isinstance(flow, Spooling)
+            flow = replace(flow, aggregate=None)
+        return Input(hashed_schema(node.child.schema), self._spooled(flow), held)
 
-    def _recomputing(self, node: Recompute, shown: Shown | None = None) -> list[Report]:
+    def _recomputing(
+        self, node: Recompute, shown: Shown | None = None, then: Spooling | None = None
+    ) -> list[Report]:
         name, schema = f"{self._name}/{node.name}.result", output_schema(node)
         inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
         inputs, states = (*inputs, Input(schema, (), self._held(name, schema))), (*states, (name, schema))
         operator = node if node.first is None else portable(node)
-        return self._operate(operator, inputs, states, whole=node.is_whole, shown=shown)
+        return self._operate(operator, inputs, states, whole=node.is_whole, shown=shown, then=then)
 
     # -- stages
 
-    def _spool(
-        self,
-        node: Node,
-        key: tuple[str, ...],
-        *,
-        drop_nulls: bool = False,
-        matches: bool = False,
-        consolidated: bool = False,
-    ) -> tuple[Run, ...]:
-        """An operator's change as runs sorted by the hash of a key."""
-        pieces, fragment = self._pieces(node)
-        return self._spooled(Spooling(self._places, pieces, fragment, key, drop_nulls, matches, consolidated))
+    def _flow(self, node: Node, spooling: Spooling) -> Flow:
+        """An operator's change on its way to be spooled; it is already, if the one that makes it could do so."""
+        fragment = node if isinstance(node, Fragment) else None
+        child = fragment.child if fragment is not None else node
+        direct = fragment is None or not fragment.computes or fragment.direct is not None
+        if isinstance(child, _STATEFUL) and direct and self._aside is None:
+            then = spooling if fragment is None else replace(spooling, fragment=portable(fragment))
+            reports = self._operated(child, then)
+            made = _runs(reports, "result")
+            if not made:
+                return spooled([report["then"] for report in reports if report["then"] is not None])
+            pieces = tuple(self._spooled_pieces(made, child.schema))
+        else:
+            pieces = tuple(self._run(child))
+        return replace(spooling, pieces=pieces, fragment=fragment)
 
     def _pieces(self, node: Node) -> tuple[tuple[Piece, ...], Fragment | None]:
         """An operator's change as pieces, and a fragment that is still to be applied to them."""
         fragment = node if isinstance(node, Fragment) else None
         return tuple(self._run(fragment.child if fragment is not None else node)), fragment
 
-    def _spooled(self, spooling: Spooling) -> tuple[Run, ...]:
+    def _spooled(self, flow: Flow) -> tuple[Run, ...]:
         """What is spooled, here or by executors."""
-        pieces, fragment = spooling.pieces, spooling.fragment
+        if not isinstance(flow, Spooling):
+            return flow
+        spooling, pieces, fragment = flow, flow.pieces, flow.fragment
         if not pieces:
             return ()
         if sum(piece.rows for piece in pieces) <= self._small_rows:
@@ -324,27 +329,31 @@ class Large:
         *,
         whole: bool = False,
         shown: Shown | None = None,
+        then: Spooling | None = None,
     ) -> list[Report]:
         """Run a stateful operator over ranges of hashes, and add what it made to the state."""
         given = tuple(inputs)
         if not whole and not any(each.change for each in given):
             return []
-        rows = sum(run.rows for each in given for run in each.change)
-        operating = Operating(self._places, given, node, self._filling, shown=shown)
-        reports: list[Report]
-        if isinstance(node, Recompute) and node.first is None:
-            reports = self._recomputed(node, operating, rows)
-        elif rows <= self._small_rows:
-            reports = [operating.range(LOWEST, HIGHEST)]
-        else:
-            ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
-            reports = self._stages.each(lambda bounds: operating.range(*bounds), ranges)
+        operating = Operating(self._places, given, node, self._filling, shown=shown, then=then)
+        reports = self._ranges(operating, whole=whole)
+        if any(report["then"] == LEFT for report in reports):
+            reports = self._ranges(replace(operating, then=None), whole=whole)
         for number, kept in enumerate(states):
             runs = [Run.from_dict(made) for report in reports if (made := report["state"][number]) is not None]
             if runs and kept is not None:
                 self._state.add_runs(*kept, runs)
         self.rows_read += sum(report["read"] for report in reports)
         return reports
+
+    def _ranges(self, operating: Operating, *, whole: bool) -> list[Report]:
+        node, rows = operating.node, sum(run.rows for each in operating.inputs for run in each.change)
+        if isinstance(node, Recompute) and node.first is None:
+            return self._recomputed(node, operating, rows)
+        if rows <= self._small_rows:
+            return [operating.range(LOWEST, HIGHEST)]
+        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
+        return self._stages.each(lambda bounds: operating.range(*bounds), ranges)
 
     def _recomputed(self, node: Recompute, operating: Operating, rows: int) -> list[Report]:
         """Spark evaluates ranges by executors; what fails, and little, is given to it by this process."""

@@ -28,7 +28,7 @@ from headwater.state.run import Run
 from headwater.state.shape import shaped
 from headwater.tick.output import view_change
 from headwater.tick.relations import arranged, changed, columns_of
-from headwater.tick.spooling import ORDER, Places, Report, never
+from headwater.tick.spooling import ORDER, Places, Report, Spooling, never
 from headwater.views.plan import Aggregate, Constant, Fragment, Join, Keyed, Recompute
 
 Portable = TypeVar("Portable", Relation, Fragment, Join, Aggregate, Recompute, Keyed)
@@ -97,7 +97,8 @@ class Shown:
 class Operating:
     """One stateful operator over ranges of hashes. What `evaluate` does for a recompute is done in this process.
 
-    If the operator's own rows are those of a view, `shown` says how the view has them.
+    If the operator's own rows are those of a view, `shown` says how the view has them; if they only go on to the
+    next operator, `then` says how, so that they need not be written before.
     """
 
     places: Places
@@ -106,6 +107,7 @@ class Operating:
     filling: bool = False
     evaluate: Evaluate | None = None
     shown: Shown | None = None
+    then: Spooling | None = None
 
     def range(self, low: int, high: int) -> Report:
         """Operate on a range of hashes."""
@@ -129,10 +131,13 @@ class Operating:
         rows = self.shown.rows(result) if self.shown is not None and result is not None else None
         shown = file.add(rows, low=low, high=high).as_dict() if rows is not None and rows.num_rows else None
         file.finish()
-        made = None
+        made, then = None, None
         if self.shown is None and result is not None and result.num_rows:
-            made = self.places.spool(_unhashed(result)).as_dict()
-        return {"state": runs, "result": made, "shown": shown, "read": read_rows}
+            if self.then is None:
+                made = self.places.spool(_unhashed(result)).as_dict()
+            else:
+                then = self.then.at_once(_plain(result), low, high)
+        return {"state": runs, "result": made, "shown": shown, "then": then, "read": read_rows}
 
     def _change(self, number: int, low: int, high: int) -> pa.Table:
         return self.inputs[number].rows(self.places, low, high)
@@ -227,6 +232,10 @@ class Operating:
 def records_schema(relation: Relation) -> pa.Schema:
     """The columns of spooled records of a table."""
     return record_schema(columns_of(relation)).append(pa.field(ORDER, pa.int64()))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    return table.drop_columns([HASH]) if HASH in table.column_names else table
 
 
 def _unhashed(table: pa.Table) -> pa.Table:

@@ -20,6 +20,7 @@ from headwater.files import Files
 from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import partial_states
 from headwater.operators.direct import Unsure
+from headwater.operators.failing import EvaluationFailed
 from headwater.operators.keys import with_hash, without_nulls
 from headwater.read.relation import Relation
 from headwater.state.consolidate import consolidate
@@ -76,8 +77,6 @@ class Spooling:
     """
 
     places: Places
-    pieces: tuple[Piece, ...]
-    fragment: Fragment | None
     key: tuple[str, ...]
     drop_nulls: bool = False
     matches: bool = False
@@ -86,19 +85,25 @@ class Spooling:
     grows: pa.Schema | None = None
     tasks: int = 1
     aggregate: Aggregate | None = None
+    pieces: tuple[Piece, ...] = ()
+    fragment: Fragment | None = None
 
     def share(self, numbers: Sequence[int]) -> Report:
         """Spool some pieces whose expressions, if there are any, need no Spark; `LEFT` if they do."""
         try:
-            return self.finished([self._prepared(number) for number in numbers], numbers[0])
+            return self.finished([self._prepared(self.pieces[number].load()) for number in numbers], numbers[0])
         except Unsure:
             return LEFT
 
-    def _prepared(self, number: int) -> pa.Table:
-        table = self.pieces[number].load()
-        if self.fragment is None:
-            return table
-        return applied(self.fragment, table, _left)
+    def _prepared(self, table: pa.Table) -> pa.Table:
+        return table if self.fragment is None else applied(self.fragment, table, _left)
+
+    def at_once(self, table: pa.Table, low: int, high: int) -> Report:
+        """Spool what an operator has just made of a range of hashes; `LEFT` if it cannot be done there."""
+        try:
+            return self._spooled([self._prepared(table)], low, high)
+        except (Unsure, EvaluationFailed):
+            return LEFT
 
     def inputs(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What the expressions of a fragment need of some pieces, with the place of each row."""
@@ -136,12 +141,15 @@ class Spooling:
 
     def finished(self, tables: list[pa.Table], number: int = 0) -> Report:
         """Hash, consolidate, sort and write what became of pieces, of which one has this number."""
+        return self._spooled(tables, *share_of_hashes(number % self.tasks, self.tasks))
+
+    def _spooled(self, tables: list[pa.Table], low: int, high: int) -> Report:
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return {"run": None}
         table = pa.concat_tables(tables)
         if self.grows is not None:
-            return {"run": self._grown(table, self.grows, number % self.tasks).as_dict()}
+            return {"run": self._grown(table, self.grows, low, high).as_dict()}
         if self.drop_nulls:
             table = without_nulls(table, self.key)
         hashed = with_hash(table, self.key, matches=self.matches)
@@ -152,9 +160,8 @@ class Spooling:
             return {"run": None}
         return {"run": (self.places.keep(settled) if self.lasting else self.places.spool(settled)).as_dict()}
 
-    def _grown(self, table: pa.Table, schema: pa.Schema, share: int) -> Run:
+    def _grown(self, table: pa.Table, schema: pa.Schema, low: int, high: int) -> Run:
         """Keep rows as they come, with numbers for hashes, evenly over a task's range."""
-        low, high = share_of_hashes(share, self.tasks)
         step = (high - low) // table.num_rows
         numbers = np.arange(table.num_rows, dtype=np.uint64) * np.uint64(step)
         hashes = numbers + np.uint64((low + secrets.randbelow(step)) % (1 << 64))
