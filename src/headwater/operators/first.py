@@ -33,7 +33,9 @@ def first_changes(first: First, keys: Sequence[str], change: pa.Table, emitted: 
     names = [name for name in change.column_names if name not in {WEIGHT, HASH}]
     came = _repeated(change, first.limit)
     both = pa.concat_tables([table.select([*names, HASH]) for table in (emitted, came)])
-    places = emitted.column(first.place).to_numpy()
+    places = np.ones(emitted.num_rows, np.int64)  # of the only one
+    if first.limit > 1 or first.place in emitted.column_names:
+        places = emitted.column(first.place).to_numpy()
     rows, numbers, tied = _ranked(first, keys, both)
     shown = rows < len(places)
     same = np.zeros(len(rows), np.bool_)
@@ -52,6 +54,12 @@ def first_rows(first: First, keys: Sequence[str], rows: pa.Table, schema: pa.Sch
     return _numbered(first, gather(given, chosen), numbers, schema)
 
 
+def among_first(first: First, keys: Sequence[str], rows: pa.Table) -> pa.Table:
+    """Those of some rows that can be among the first of their key, where none ever leaves."""
+    given = _repeated(rows, first.limit).drop_columns([WEIGHT])
+    return appended(gather(given, _ranked(first, keys, given)[0]))
+
+
 def _repeated(rows: pa.Table, most: int) -> pa.Table:
     """Each row as often as its weight says, or as often as it can be among the first."""
     weights = rows.column(WEIGHT).to_numpy()
@@ -61,8 +69,9 @@ def _repeated(rows: pa.Table, most: int) -> pa.Table:
 
 
 def _numbered(first: First, rows: pa.Table, numbers: Codes, schema: pa.Schema) -> pa.Table:
-    place = pa.array(numbers, schema.field(first.place).type)
-    table = appended(rows).append_column(first.place, place)
+    table = appended(rows)
+    if first.place in schema.names:
+        table = table.append_column(first.place, pa.array(numbers, schema.field(first.place).type))
     return pa.Table.from_arrays([table.column(name) for name in schema.names], schema=schema)
 
 

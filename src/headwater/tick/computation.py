@@ -20,7 +20,7 @@ from headwater.store import NEXT
 from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromLog, FromState, Input, TakenBack, is_complete
 from headwater.tick.large import Large, Stages
-from headwater.tick.output import view_change
+from headwater.tick.output import last_operator, view_change
 from headwater.tick.past import Past
 from headwater.tick.relations import arranged, arrangement_of, columns_of, table_change
 from headwater.tick.small import Evaluator, Small
@@ -140,7 +140,8 @@ class Computation:
             (large.growing_view if grows else large.view)(relation, split.root)
             self._done(relation, self._kept(relation, None), "large", large.rows_read)
             return
-        small = Small(arrangement, self._state, self._engine, inputs, filling=filling, aside=aside)
+        last = last_operator(split.root, relation)
+        small = Small(arrangement, self._state, self._engine, inputs, filling=filling, aside=aside, last=last)
         change = view_change(relation, small.run(split.root), self._state.before(arrangement, schema))
         if change.num_rows:
             self._state.add(arrangement, change)

@@ -22,7 +22,8 @@ from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromState
 from headwater.tick.inputs import Input as Given
-from headwater.tick.operating import Input, Operating, Operator, Shown, Taken, portable, records_schema
+from headwater.tick.operating import Input, Operating, Operator, Taken, portable, records_schema
+from headwater.tick.output import Shown, last_operator
 from headwater.tick.pieces import PIECE_ROWS, Piece, Renamed, Spooled
 from headwater.tick.relations import arranged, arrangement_of, hashed
 from headwater.tick.small import Evaluator, applied
@@ -38,11 +39,11 @@ from headwater.tick.spooling import (
     spooled,
 )
 from headwater.tick.state import TickState
-from headwater.views.natural import keys_of
 from headwater.views.plan import (
     Aggregate,
     Arranged,
     Constant,
+    First,
     Fragment,
     Join,
     Keyed,
@@ -132,7 +133,7 @@ class Large:
 
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
-        found = _last(root, relation)
+        found = last_operator(root, relation)
         if found is not None:
             operator, shown = found
             if isinstance(operator, Aggregate):
@@ -218,7 +219,7 @@ class Large:
     def _by(self, keyed: Keyed) -> Spooling:
         return Spooling(self._places, keyed.key, keyed.drops, keyed.matches)
 
-    def _arranged(self, place: str, keyed: Keyed) -> tuple[Input, State]:
+    def _arranged(self, place: str, keyed: Keyed, first: First | None = None) -> tuple[Input, State]:
         """The change of an input by its key with its rows before, and where it is kept for the next tick."""
         node, schema = keyed.node, hashed_schema(keyed.node.schema)
         if isinstance(node, Arranged):
@@ -227,7 +228,7 @@ class Large:
             taken = Taken(given.held.schema, node.columns)
             return Input(schema, given.runs, given.held.runs, taken), None
         name = f"{self._name}/{place}"
-        change = self._spooled(self._flow(keyed.node, self._by(keyed)))
+        change = self._spooled(self._flow(keyed.node, replace(self._by(keyed), first=first)))
         return Input(schema, change, self._held(name, schema)), (name, schema)
 
     def _joined(self, node: Join, then: Spooling | None) -> list[Report]:
@@ -256,11 +257,20 @@ class Large:
     def _recomputing(
         self, node: Recompute, shown: Shown | None = None, then: Spooling | None = None
     ) -> list[Report]:
-        name, schema = f"{self._name}/{node.name}.result", output_schema(node)
-        inputs, states = zip(*(self._arranged(*each) for each in node.keyed.items()), strict=True)
-        inputs, states = (*inputs, Input(schema, (), self._held(name, schema))), (*states, (name, schema))
+        result, kept = self._emitted(node, shown)
+        first = node.first if node.forgets else None  # then rows only come
+        inputs, states = zip(*(self._arranged(*each, first) for each in node.keyed.items()), strict=True)
+        inputs, states = (*inputs, result), (*states, kept)
         operator = node if node.first is None else portable(node)
         return self._operate(operator, inputs, states, whole=node.is_whole, shown=shown, then=then)
+
+    def _emitted(self, node: Recompute, shown: Shown | None) -> tuple[Input, State]:
+        """What an operator has emitted, and where that is kept: nowhere, if the view itself shows it."""
+        if shown is not None and (emitted := shown.emitted(node)) is not None:
+            schema, columns = emitted
+            return Input(schema, (), self._held(self._name, shown.schema), Taken(shown.schema, columns)), None
+        name, schema = f"{self._name}/{node.name}.result", output_schema(node)
+        return Input(schema, (), self._held(name, schema)), (name, schema)
 
     # -- stages
 
@@ -368,20 +378,6 @@ class Large:
         here = replace(operating, evaluate=partial(self._evaluator.recompute, node.computing))
         with ThreadPoolExecutor(self._stages.workers) as threads:
             return list(threads.map(lambda bounds: here.range(*bounds), ranges))
-
-
-def _last(root: Node, relation: Relation) -> tuple[Aggregate | Recompute, Shown] | None:
-    """The last operator of a view, and how the view shows its rows; None if it keeps them by another key."""
-    columns = tuple(root.schema.names)
-    if isinstance(root, Fragment) and root.computing is None and not root.present:
-        columns = tuple(dict(root.passed)[name] for name in columns)
-        root = root.child
-    if relation.key or not relation.by or not isinstance(root, Aggregate | Recompute):
-        return None
-    places = {name: place for place, name in enumerate(relation.columns.names)}
-    if tuple(columns[places[name]] for name in relation.by) != keys_of(root):
-        return None
-    return root, Shown(columns, arranged(relation))
 
 
 def _runs(reports: Sequence[Report], what: str) -> list[Run]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.operators.accumulate import accumulate, accumulate_partials, state_schema
-from headwater.operators.join import Side, join
+from headwater.operators.join import Pairs, Side, join
 from headwater.operators.keys import hashed_schema, without_nulls
 from headwater.operators.recompute import Evaluate, Part, difference, in_order, input_rows, recompute, touched_by
 from headwater.operators.table import record_schema
@@ -26,7 +26,7 @@ from headwater.state.consolidate import consolidate
 from headwater.state.open_run import open_run
 from headwater.state.run import Run
 from headwater.state.shape import shaped
-from headwater.tick.output import view_change
+from headwater.tick.output import Shown, view_change
 from headwater.tick.relations import arranged, changed, columns_of
 from headwater.tick.spooling import ORDER, Places, Report, Spooling, never
 from headwater.views.plan import Aggregate, Constant, Fragment, Join, Keyed, Recompute
@@ -82,18 +82,6 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The columns of an operator that are those of a view, and their schema there."""
-
-    columns: tuple[str, ...]
-    schema: pa.Schema
-
-    def rows(self, result: pa.Table) -> pa.Table:
-        """The change of the view, given the operator's with its hashes."""
-        return consolidate(shaped(result.select([*self.columns, HASH, WEIGHT]), self.schema))
-
-
-@dataclass(frozen=True)
 class Operating:
     """One stateful operator over ranges of hashes. What `evaluate` does for a recompute is done in this process.
 
@@ -121,22 +109,24 @@ class Operating:
         operate = kinds[type(self.node)]
         return self._kept(low, high, *operate(low, high))
 
-    def _kept(self, low: int, high: int, states: list[pa.Table], result: pa.Table | None, read_rows: int) -> Report:
+    def _kept(
+        self, low: int, high: int, states: list[pa.Table], result: pa.Table | list[Pairs] | None, read_rows: int
+    ) -> Report:
         """Write what an operator made: what it keeps, and what the next one takes."""
         file = self.places.state_file()
         runs = [
             file.add(state, low=low, high=high).as_dict() if state.num_rows and given.arranged is None else None
             for state, given in zip(states, self.inputs, strict=True)
         ]
-        rows = self.shown.rows(result) if self.shown is not None and result is not None else None
+        rows = self.shown.rows(result) if self.shown is not None and isinstance(result, pa.Table) else None
         shown = file.add(rows, low=low, high=high).as_dict() if rows is not None and rows.num_rows else None
         file.finish()
         made, then = None, None
-        if self.shown is None and result is not None and result.num_rows:
-            if self.then is None:
-                made = self.places.spool(_unhashed(result)).as_dict()
-            else:
-                then = self.then.at_once(_plain(result), low, high)
+        if self.then is not None and result is not None:
+            then = self.then.at_once([_plain(result)] if isinstance(result, pa.Table) else result, low, high)
+        elif self.shown is None and result is not None:
+            table = result if isinstance(result, pa.Table) else pa.concat_tables([each.table() for each in result])
+            made = self.places.spool(_unhashed(table)).as_dict() if table.num_rows else None
         return {"state": runs, "result": made, "shown": shown, "then": then, "read": read_rows}
 
     def _change(self, number: int, low: int, high: int) -> pa.Table:
@@ -145,7 +135,7 @@ class Operating:
     def _held(self, number: int) -> Arrangement:
         return self.inputs[number].old(self.places)
 
-    def _join(self, low: int, high: int) -> tuple[list[pa.Table], pa.Table | None, int]:
+    def _join(self, low: int, high: int) -> tuple[list[pa.Table], list[Pairs], int]:
         node = self.node
         assert isinstance(node, Join)
         changes = [self._change(number, low, high) for number in (0, 1)]

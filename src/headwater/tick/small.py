@@ -15,7 +15,7 @@ from headwater.operators.accumulate import accumulate, state_schema
 from headwater.operators.direct import Unsure
 from headwater.operators.direct import evaluate as directly
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed, set_aside
-from headwater.operators.join import Side, join
+from headwater.operators.join import Pairs, Side, join
 from headwater.operators.keys import hashed_schema, with_hash, without_nulls
 from headwater.operators.recompute import Part, output_schema, recompute
 from headwater.operators.table import appended
@@ -24,6 +24,7 @@ from headwater.state.consolidate import consolidate
 from headwater.state.shape import shaped
 from headwater.tick.aside import Aside
 from headwater.tick.inputs import FromState, Input
+from headwater.tick.output import Shown
 from headwater.tick.state import TickState
 from headwater.views.plan import (
     Aggregate,
@@ -57,7 +58,8 @@ class Evaluator(Protocol):
 class Small:
     """Computes one view's change in one tick.
 
-    `inputs` are the changes of relations; on the tick that fills the view those are all of their rows.
+    `inputs` are the changes of relations; on the tick that fills the view those are all of their rows. `last` is
+    its last operator, and how the view shows it, if it keeps the rows as that does.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Small:
         *,
         filling: bool,
         aside: Aside | None = None,
+        last: tuple[Node, Shown] | None = None,
     ) -> None:
         self._aside = aside
+        self._last = last
         self._view = view
         self._state = state
         self._evaluator = evaluator
@@ -131,9 +135,9 @@ class Small:
         for place, keyed in node.keyed.items():
             change, old = self._arranged(place, keyed)
             sides.append(Side(without_nulls(change, keyed.key), old, keyed.key))
-        result, read = join(sides[0], sides[1], node.schema)
+        parts, read = join(sides[0], sides[1], node.schema)
         self.rows_read += read
-        return result
+        return pa.concat_tables([part.table() for part in parts])
 
     def _aggregate(self, node: Aggregate) -> pa.Table:
         arrangement = f"{self._view}/{node.name}"
@@ -147,18 +151,30 @@ class Small:
     def _recompute(self, node: Recompute) -> pa.Table:
         kept = not node.forgets
         parts = [Part(*self._arranged(place, keyed, kept=kept)) for place, keyed in node.keyed.items()]
-        arrangement = f"{self._view}/{node.name}.result"
-        old = self._state.before(arrangement, output_schema(node))
+        old, arrangement = self._emitted(node)
         evaluate = partial(self._evaluator.recompute, node.computing)
         result, read = recompute(node, parts, old, evaluate, filling=self._filling)
         self.rows_read += read
-        if result.num_rows:
+        if result.num_rows and arrangement is not None:
             self._state.add(arrangement, result)
         return result.drop_columns([HASH])
 
+    def _emitted(self, node: Recompute) -> tuple[Arrangement, str | None]:
+        """What an operator has emitted, and where that is kept: nowhere, if the view itself shows it."""
+        if self._last is not None and self._last[0] is node:
+            shown = self._last[1]
+            if (emitted := shown.emitted(node)) is not None:
+                schema, columns = emitted
+                return self._state.before(self._view, shown.schema).select(columns, schema), None
+        arrangement = f"{self._view}/{node.name}.result"
+        return self._state.before(arrangement, output_schema(node)), arrangement
+
 
 def applied(
-    node: Fragment, table: pa.Table, evaluate: Callable[[object, pa.Table], pa.Table], aside: Aside | None = None
+    node: Fragment,
+    table: pa.Table | Pairs,
+    evaluate: Callable[[object, pa.Table], pa.Table],
+    aside: Aside | None = None,
 ) -> pa.Table:
     """A fragment over a table with `_weight`: computed columns by `evaluate`, the others passed on.
 
@@ -189,12 +205,14 @@ def applied(
             good, letters = set_aside(table, computed, node.child.output)
             aside.put(letters)
             return applied(node, good, evaluate)
-    columns = {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
+    columns = {}
     if made is not None:
-        taken = made.column(ROW)
-        if not _all_rows(taken, table.num_rows):
-            columns = {name: column.take(taken) for name, column in columns.items()}
-        columns |= {name: made.column(name) for name in made.column_names if name != ROW}
+        columns = {name: made.column(name) for name in made.column_names if name != ROW}
+        if not _all_rows(made.column(ROW), table.num_rows):
+            if isinstance(table, pa.Table):
+                table = table.select(list({old: 0 for _, old in node.passed} | {WEIGHT: 0}))
+            table = table.take(made.column(ROW))
+    columns |= {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 

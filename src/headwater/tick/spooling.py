@@ -21,6 +21,8 @@ from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import partial_states
 from headwater.operators.direct import Unsure
 from headwater.operators.failing import EvaluationFailed
+from headwater.operators.first import among_first
+from headwater.operators.join import Pairs
 from headwater.operators.keys import with_hash, without_nulls
 from headwater.read.relation import Relation
 from headwater.state.consolidate import consolidate
@@ -30,7 +32,7 @@ from headwater.state.shape import shaped
 from headwater.tick.pieces import Piece
 from headwater.tick.relations import table_records
 from headwater.tick.small import ROW, WEIGHT_FIELD, applied
-from headwater.views.plan import Aggregate, Fragment
+from headwater.views.plan import Aggregate, First, Fragment
 
 Report = dict[str, Any]
 LEFT: Report = {"run": None, "left": True}
@@ -73,7 +75,8 @@ class Spooling:
     Joins and aggregates take rows in any number of parts; what is to be a relation's own rows is consolidated. What
     is `lasting` becomes part of the state as it is. What only `grows` does too, with these columns: since no row of
     it will ever be looked for, the rows need not be hashed and sorted, and each of the `tasks` fills a range of its
-    own. For an `aggregate`, each task spools what its share adds to the accumulators.
+    own. For an `aggregate`, each task spools what its share adds to the accumulators; where only the `first` rows
+    are asked for, what can be among them.
     """
 
     places: Places
@@ -85,6 +88,7 @@ class Spooling:
     grows: pa.Schema | None = None
     tasks: int = 1
     aggregate: Aggregate | None = None
+    first: First | None = None
     pieces: tuple[Piece, ...] = ()
     fragment: Fragment | None = None
 
@@ -95,13 +99,15 @@ class Spooling:
         except Unsure:
             return LEFT
 
-    def _prepared(self, table: pa.Table) -> pa.Table:
-        return table if self.fragment is None else applied(self.fragment, table, _left)
+    def _prepared(self, rows: pa.Table | Pairs) -> pa.Table:
+        if self.fragment is not None:
+            return applied(self.fragment, rows, _left)
+        return rows.table() if isinstance(rows, Pairs) else rows
 
-    def at_once(self, table: pa.Table, low: int, high: int) -> Report:
+    def at_once(self, parts: Sequence[pa.Table | Pairs], low: int, high: int) -> Report:
         """Spool what an operator has just made of a range of hashes; `LEFT` if it cannot be done there."""
         try:
-            return self._spooled([self._prepared(table)], low, high)
+            return self._spooled([self._prepared(part) for part in parts], low, high)
         except (Unsure, EvaluationFailed):
             return LEFT
 
@@ -156,6 +162,8 @@ class Spooling:
         settled = consolidate(hashed) if self.consolidated else hashed
         if self.aggregate is not None:
             settled = partial_states(self.aggregate, hashed)
+        if self.first is not None:
+            settled = among_first(self.first, self.key, hashed)
         if not settled.num_rows:
             return {"run": None}
         return {"run": (self.places.keep(settled) if self.lasting else self.places.spool(settled)).as_dict()}
