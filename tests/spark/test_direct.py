@@ -231,7 +231,7 @@ def test_where_values_might_differ_spark_is_asked(engine: Any, query: str) -> No
     for fragment in fragments(engine, query):
         assert fragment.direct is not None
         for seed in range(12):
-            given = rows(fragment, seed, 6, wild=True)
+            given = rows(fragment, seed, 3, wild=True)
             try:
                 made = evaluate(fragment.direct, given)
             except Unsure:

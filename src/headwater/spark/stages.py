@@ -42,12 +42,9 @@ class Stages:
 
     def each(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         """The function's result for every item, each in a task of its own; items and results are plain data."""
-
-        def work(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for item in _numbers(batches):
-                yield _report(function(items[item]))
-
-        return self._collected(self._tasks(len(items)).mapInArrow(work, _RESULT))
+        tasks = self._spark.sparkContext.parallelize(range(len(items)), len(items))
+        results = tasks.map(lambda number: json.dumps(function(items[number])))
+        return [json.loads(result) for result in self._run(results.collect)]
 
     def compute(
         self,
@@ -141,10 +138,13 @@ class Stages:
         return self._spark.range(0, count, 1, count)
 
     def _collected(self, frame: DataFrame) -> list[Any]:
+        return [json.loads(row.result) for row in self._run(frame.collect)]
+
+    def _run(self, job: Callable[[], list[Any]]) -> list[Any]:
         self.jobs += 1
         try:
             with quiet():
-                return [json.loads(row.result) for row in frame.collect()]
+                return job()
         except (Py4JJavaError, PySparkException) as error:
             raise evaluation_failed(error) from error
 
