@@ -88,6 +88,7 @@ def _context_settings(java: Java, *, local: bool) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.python.unix.domain.socket.enabled": "true",  # every task waits 40 ms for TCP
+        "spark.python.daemon.module": "headwater.spark.daemon",
     }
     if local:
         settings |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
