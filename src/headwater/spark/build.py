@@ -19,11 +19,11 @@ from headwater.spark.calls import Calls, NotAddedError
 from headwater.spark.catalyst import Catalyst, Java, label, number
 from headwater.spark.evaluate import rows_of
 from headwater.spark.fields import field_of, oddity
-from headwater.spark.first import first_rows, without_limit
+from headwater.spark.first import extreme, first_rows, without_limit
 from headwater.spark.fragment import Chain, compile_fragment
 from headwater.spark.recomputing import Leaf, Operators, Recomputing
 from headwater.spark.refusals import Refusals
-from headwater.views.plan import Aggregate, Constant, Fields, Join, Node, Recompute, Source, Union
+from headwater.views.plan import Aggregate, Constant, Fields, First, Join, Node, Order, Recompute, Source, Union
 
 _LONGEST_RANGE = 1_000_000
 _PASSING = {
@@ -212,7 +212,22 @@ class Builder:
         leaf = self._operators.leaf(self._catalyst.items(plan.child().output()))
         computing = self._operators.aggregate(plan, leaf, keyed=bool(keys))
         what = "group by " + ", ".join(each.sql() for each in groups) if groups else "aggregate everything"
-        return self._recomputed(plan, computing, (child,), (keys,), what, reason)
+        made, output, above = self._recomputed(plan, computing, (child,), (keys,), what, reason)
+        found = extreme(self._catalyst, plan)
+        return (made, output, above) if found is None else self._extreme(plan, made, *found)
+
+    def _extreme(self, plan: Java, made: Recompute, call: Java, order: Order) -> Based:
+        """A min or max that may be deleted is what the first row of each group has."""
+        catalyst = self._catalyst
+        place = catalyst.attribute("place", catalyst.bigint)
+        attributes = [*catalyst.items(plan.child().output()), place]
+        value = next(each for each in attributes if label(each) == order.column)
+        computing = replace(made.computing, outputs=self._fields(attributes))
+        first = First(1, (order,), label(place))
+        node = replace(made, output=computing.outputs, computing=computing, first=first, selects=True)
+        results = catalyst.items(plan.aggregateExpressions())
+        named = [catalyst.named(catalyst.replaced(result, [(call, value)]), result) for result in results]
+        return node, attributes, [catalyst.project(named, catalyst.local(catalyst.sequence(attributes)))]
 
     # -- windows and limits
 
