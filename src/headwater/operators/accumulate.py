@@ -17,7 +17,7 @@ from headwater.change import HASH, WEIGHT
 from headwater.errors import HeadwaterError
 from headwater.operators.accumulators import ONLY, Accumulator, accumulator
 from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
-from headwater.operators.keys import Codes, codes, hashed_schema, hashes
+from headwater.operators.keys import Codes, grouped, hashed_schema, hashes
 from headwater.operators.table import negated
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidate import consolidate
@@ -139,7 +139,7 @@ def _groups(node: Aggregate, change: pa.Table, before: pa.Table) -> tuple[_Group
     """The groups of the change, and which of them (or a number beyond them) each old row is of."""
     if not node.keys:
         return _Groups(np.zeros(change.num_rows, np.int64), 1), np.zeros(before.num_rows, np.int64)
-    new, held = codes([[t.column(name) for name in node.keys] for t in (change, before)])
+    new, held = grouped([change, before], node.keys)
     seen = np.zeros(int(max(new.max(), held.max(initial=0))) + 1, np.bool_)
     seen[new] = True
     count = int(np.count_nonzero(seen))

@@ -71,8 +71,22 @@ def codes(keys: Sequence[Sequence[pa.ChunkedArray]], *, bitwise: bool = False) -
     for column in bit_columns(parts if bitwise else [_normal(part) for part in parts]):
         encoded = _one_array(pc.dictionary_encode(column, null_encoding="encode"))
         indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        total = _dense(total * len(encoded.dictionary) + indices) if total.any() else indices
+        total = _dense(pa.array(total * len(encoded.dictionary) + indices)) if total.any() else indices
     return np.split(total, np.cumsum(lengths)[:-1])
+
+
+def grouped(tables: Sequence[pa.Table], key: Sequence[str]) -> list[Codes]:
+    """The same as `codes` for a key of tables that have its `_hash`: quicker, if the key is of several columns."""
+    parts = [table.select(list(key)) for table in tables]
+    if len(bit_columns(parts[0].slice(0, 0).columns)) > 1:
+        hashed = pa.chunked_array([chunk for table in tables for chunk in table.column(HASH).chunks], pa.int64())
+        numbers = _dense(hashed)
+        first = np.zeros(numbers.max(initial=-1) + 1, np.int64)
+        first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+        whole = pa.concat_tables(parts)
+        if same_keys(whole, np.arange(len(numbers)), whole, first[numbers]).all():  # else some hashes are the same
+            return np.split(numbers, np.cumsum([table.num_rows for table in tables])[:-1])
+    return codes([part.columns for part in parts])
 
 
 def same_keys(one: pa.Table, rows: Codes, other: pa.Table, others: Codes) -> npt.NDArray[np.bool_]:
@@ -85,8 +99,8 @@ def same_keys(one: pa.Table, rows: Codes, other: pa.Table, others: Codes) -> npt
     return identical(picked(one, rows), picked(other, others))
 
 
-def _dense(numbers: Codes) -> Codes:
-    encoded = pa.array(numbers).dictionary_encode()
+def _dense(numbers: pa.Array | pa.ChunkedArray) -> Codes:
+    encoded = _one_array(pc.dictionary_encode(numbers))
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
 
 
