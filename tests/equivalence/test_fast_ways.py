@@ -126,3 +126,36 @@ def test_keys_that_need_more_rows_than_came(shop: Shop, table: hw.Table) -> None
     table.delete(list(range(30)))
     shop.tick()
     assert not any(map(shop.rows, ("left_join", "nulls", "windows", "plain", "middle")))
+
+
+def test_the_greatest_and_least_of_what_may_leave(shop: Shop, table: hw.Table) -> None:
+    shop.view("greatest", "SELECT k, max(id) AS n FROM a GROUP BY k")
+    shop.view("least", "SELECT min(t) AS t, k + 1 AS key FROM a GROUP BY k HAVING min(t) > ''")
+    shop.view("of_float", "SELECT k, max(x) AS x FROM a GROUP BY k")
+    counted = "SELECT k, t, count(*) AS n FROM a GROUP BY k, t"
+    most = f"SELECT k, max(n) AS n FROM ({counted}) GROUP BY k"
+    shop.view("most", f"SELECT c.k, c.t, c.n FROM ({counted}) c JOIN ({most}) m USING (k, n)")
+    stir(shop, table, 8, ticks=4)
+    table.upsert([{"id": 99, "k": 1, "x": None, "t": None}])
+    shop.tick()
+    table.delete([99])
+    shop.tick()
+    table.delete(list(range(30)))
+    shop.tick()
+    assert not any(map(shop.rows, ("greatest", "least", "of_float", "most")))
+
+
+def test_what_arrow_is_unsure_of_is_left_to_spark(shop: Shop, table: hw.Table) -> None:
+    shop.view("plain", "SELECT id, lower(t) AS t, length(t) AS n FROM a WHERE length(t) < 9")
+    shop.view("joined", "SELECT l.id, upper(r.t) AS t FROM a l JOIN a r ON l.k = r.k WHERE length(r.t) > 0")
+    shop.view("grouped", "SELECT lower(t) AS t, count(*) AS n FROM a GROUP BY lower(t)")
+    shop.view("above", "SELECT m, count(*) AS n FROM (SELECT k, lower(max(t)) AS m FROM a GROUP BY k) GROUP BY m")
+    shop.view("sums", "SELECT l.id, l.id * r.k AS n FROM a l JOIN a r ON l.k = r.id")
+    table.upsert([{"id": n, "k": n % 3, "x": 0.0, "t": text} for n, text in enumerate(["A", "b", "É", "ǅ", None])])
+    shop.tick()
+    table.upsert([{"id": n, "k": n % 2, "x": 0.0, "t": text} for n, text in enumerate(["A", "b", "c"])])
+    shop.tick()
+    stir(shop, table, 9, ticks=2)
+    table.upsert([{"id": 2**31 - 1, "k": 2, "x": None, "t": None}, {"id": 2, "k": 2, "x": None, "t": None}])
+    shop.moved()
+    assert "OVERFLOW" in shop.pipeline.explain("sums")

@@ -27,8 +27,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "versions that a reader pins are kept",
         "tick/sweep.py",
-        "({*pins.held(), *also} & ",
-        "({*also} & ",
+        "{*pins.held(), *also, *inner} & ",
+        "{*also, *inner} & ",
         f"{_PINS} killed_readers",
     ),
     patch(
@@ -55,8 +55,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "what was emitted of a group is taken back",
         "operators/accumulate.py",
-        "pa.concat_tables([negated(before), after])",
-        "pa.concat_tables([after])",
+        "    return consolidate(pa.concat_tables([negated(kept.rows), after]))",
+        "    return consolidate(after)",
         _TICKS,
     ),
     patch(
@@ -69,8 +69,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "the weights of a pair are multiplied",
         "operators/join.py",
-        "[left_rows] * right.column(WEIGHT).to_numpy()[right_rows]",
-        "[left_rows]",
+        "pa.array(one * other)",
+        "pa.array(one)",
         _TICKS,
     ),
     patch(
@@ -111,7 +111,7 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a rebuild forgets what was before it at the same instant",
         "tick/driver.py",
-        "alone=rebuilding, renamed",
+        "alone=work.anew, renamed",
         "alone=False, renamed",
         f"{_DERIVED} interrupted",
     ),

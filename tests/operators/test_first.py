@@ -17,7 +17,7 @@ import pytest
 
 from headwater.change import HASH, WEIGHT
 from headwater.files import Files
-from headwater.operators.first import first_rows
+from headwater.operators.first import among_first, first_rows
 from headwater.operators.keys import hashed_schema, with_hash
 from headwater.operators.recompute import Part, output_schema, recompute
 from headwater.state.arrangement import Arrangement
@@ -177,3 +177,17 @@ def test_keys_with_one_hash_are_kept_apart() -> None:
     first = First(1, (Order("number", ascending=False, nulls_first=False),), "place")
     table = first_rows(first, ["key"], rows, output_schema(operator(1, first.order, forgets=True)))
     assert sorted((row["key"], row["number"]) for row in table.to_pylist()) == [(1, 5), (2, None)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_what_can_be_among_the_first_rows_goes_on(seed: int) -> None:
+    random = Random(seed)
+    pool = some(random, 12)
+    orders = tuple(Order(name, random.random() < 0.5, nulls_first=False) for name in random.sample(list(VALUES), 2))
+    first = First(random.choice([1, 2, 5]), orders, "place")
+    given = [Counter(random.choices(pool, k=20)) for _ in range(2)]
+    parts = [among_first(first, ["key"], made(list(each), list(each.values()))) for each in given]
+    assert all(part.num_rows <= first.limit * 4 for part in parts)
+    node = operator(first.limit, orders, forgets=True)
+    found = first_rows(first, ["key"], pa.concat_tables(parts), output_schema(node))
+    check(given[0] + given[1], orders, first.limit, found)

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.change import HASH, WEIGHT
 from headwater.errors import Unavailable
+from headwater.files import Files
 from headwater.state.manifest import Manifest
 from headwater.state.merge import CROWD, tier
 from headwater.tick import merging, state
@@ -164,3 +167,21 @@ def test_a_pipeline_closes_in_the_middle_of_a_merge(
     with shop.opened(pipeline.path, views=False, retain_ticks=2) as again:
         drive(again)
         ticked(again, shop.Traffic(again, 7))
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_large_runs_of_what_only_grows_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: bool
+) -> None:
+    monkeypatch.setattr(state, "_LARGE", 10_000)
+    made = state.TickState(Files(), str(tmp_path), "t1", {})
+    rows = {size: pa.table({"x": range(size), HASH: range(size), WEIGHT: [1] * size}) for size in (10, 2_000)}
+    for table in rows.values():
+        for _ in range(6):
+            made.add("v", table)
+    if grows:
+        made.grows("v")
+    made.merge(merging.Merging(Files(), str(tmp_path)))
+    runs = made.after("v", rows[10].schema).runs
+    assert len([run for run in runs if run.rows >= 2_000]) == (6 if grows else 1)
+    assert len([run for run in runs if run.rows < 2_000]) < 4
