@@ -226,9 +226,12 @@ class _Extreme:
         return [self._best(column.filter(pa.array(counted)), groups[counted], count)]
 
     def merge(self, old: Arrays, new: Arrays) -> Arrays:
-        count = len(new[0])
-        groups = np.concatenate([np.arange(count), np.arange(count)])
-        return [self._best(pa.concat_arrays([old[0], new[0]]), groups, count)]
+        count, kind = len(new[0]), self.fields[0][1]
+        if arrow_types.is_floating(kind):
+            groups = np.concatenate([np.arange(count), np.arange(count)])
+            return [self._best(pa.concat_arrays([old[0], new[0]]), groups, count)]
+        choose = pc.min_element_wise if self._call.function == "Min" else pc.max_element_wise
+        return [_from_number(choose(_as_number(old[0]), _as_number(new[0]), skip_nulls=True), kind)]
 
     def result(self, values: Arrays) -> pa.Array:
         return values[0]
@@ -237,25 +240,33 @@ class _Extreme:
         if values.null_count:
             valid = values.is_valid()
             values, groups = values.filter(valid), groups[valid.to_numpy(zero_copy_only=False)]
-        if arrow_types.is_signed_integer(values.type) or arrow_types.is_timestamp(values.type):
-            return self._best_number(values, groups, count)
-        table = pa.table({"group": pa.array(groups), "value": values})
-        order = pc.sort_indices(table, [("group", "ascending"), ("value", "ascending")]).to_numpy()
-        chosen = np.full(count, -1, np.int64)
-        if self._call.function == "Min":
-            order = order[::-1]
-        chosen[groups[order]] = order
-        return values.take(pa.array(chosen, mask=chosen < 0))
+        numbers = _as_number(values)
+        if arrow_types.is_signed_integer(numbers.type):
+            return _from_number(self._best_number(numbers.cast(pa.int64()), groups, count), values.type)
+        encoded = values.dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        ranks = pa.array(rank[encoded.indices.to_numpy()])
+        return encoded.dictionary.take(pa.array(order).take(self._best_number(ranks, groups, count)))
 
-    def _best_number(self, values: pa.Array, groups: Codes, count: int) -> pa.Array:
-        """The same for numbers, without sorting."""
-        numbers = values.view(pa.int64()) if arrow_types.is_timestamp(values.type) else values.cast(pa.int64())
+    def _best_number(self, numbers: pa.Array, groups: Codes, count: int) -> pa.Array:
         least, best = self._call.function == "Min", np.iinfo(np.int64)
         found, seen = np.full(count, best.max if least else best.min), np.zeros(count, np.bool_)
         (np.minimum if least else np.maximum).at(found, groups, numbers.to_numpy())
         seen[groups] = True
-        made = pa.array(found, mask=~seen)
-        return made.view(values.type) if arrow_types.is_timestamp(values.type) else made.cast(values.type)
+        return pa.array(found, mask=~seen)
+
+
+def _as_number(values: pa.Array) -> pa.Array:
+    """Values that are numbers underneath as those, in the same order; others as they are."""
+    if arrow_types.is_boolean(values.type):
+        return values.cast(pa.int8())
+    return values.view(pa.int64()) if arrow_types.is_timestamp(values.type) else values
+
+
+def _from_number(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
+    return numbers.view(kind) if arrow_types.is_timestamp(kind) else numbers.cast(kind)
 
 
 class _Only:

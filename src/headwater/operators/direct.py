@@ -187,14 +187,15 @@ def _formatted(call: Call, value: Datum) -> Datum:
     parts: tuple[str, ...] = call.options
     numbers = _micros(value)
     step = min((_COARSE[part] for part in parts if part in _COARSE), default=_DAY)
-    moments, places = np.unique(numbers // step, return_inverse=True)
+    encoded = pa.array(numbers // step).dictionary_encode()
+    moments = encoded.dictionary.to_numpy()
     iso = np.datetime_as_string((moments * step).astype("datetime64[us]"), unit="us").astype("U26")
     letters = iso.view("U1").reshape(len(moments), 26)
     texts = [
         "".join("".join(row[slice(*_PLACES[part])]) if part in _PLACES else part for part in parts)
         for row in letters
     ]
-    indices = pa.array(places.astype(np.int32), mask=_nulls(value))
+    indices = pa.array(encoded.indices.to_numpy(), mask=_nulls(value))
     return pc.take(pa.array(texts, pa.string()), indices)
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.operators.keys import Codes, same_keys
 from headwater.state.arrangement import Arrangement
+from headwater.state.gather import order_of
 
 Places = tuple[Codes, Codes]
 
@@ -114,5 +115,5 @@ def _by_hash(table: pa.Table) -> Places:
     hashes = table.column(HASH).to_numpy()
     if bool(np.all(hashes[1:] >= hashes[:-1])):
         return np.arange(len(hashes)), hashes
-    order = np.argsort(hashes, kind="stable")
+    order = order_of(hashes)
     return order, hashes[order]

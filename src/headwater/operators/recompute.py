@@ -21,6 +21,7 @@ from headwater.operators.keys import Codes, codes, hashed_schema, hashes
 from headwater.operators.table import appended, negated
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidate import consolidate
+from headwater.state.gather import each_once
 from headwater.views.plan import First, Recompute
 
 PLACE = "_place"
@@ -57,7 +58,7 @@ def touched_by(node: Recompute, parts: Sequence[Part], *, filling: bool) -> Code
     """The hashes that a change touches, in order."""
     if node.is_whole and filling:
         return whole()
-    return np.unique(np.concatenate([part.change.column(HASH).to_numpy() for part in parts]))
+    return each_once(np.concatenate([part.change.column(HASH).to_numpy() for part in parts]))
 
 
 def input_rows(node: Recompute, part: Part, touched: Codes, emitted: pa.Table) -> tuple[pa.Table, int]:
@@ -124,8 +125,7 @@ def _shared(one: pa.Table, other: pa.Table) -> Codes:
         return np.zeros(0, np.int64)
     names = [name for name in one.column_names if name != WEIGHT]
     mine, theirs = codes([[table.column(name) for name in names] for table in (one, other)], bitwise=True)
-    found: Codes = np.unique(one.column(HASH).to_numpy()[np.isin(mine, theirs)])
-    return found
+    return each_once(one.column(HASH).to_numpy()[np.isin(mine, theirs)])
 
 
 def whole() -> Codes:

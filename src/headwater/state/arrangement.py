@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.state.consolidate import combine
-from headwater.state.gather import Indices
+from headwater.state.gather import Indices, each_once
 from headwater.state.open_run import OpenRun, open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.state.shape import shaped
@@ -59,7 +59,7 @@ class Arrangement:
 
     def probe(self, hashes: Indices) -> pa.Table:
         """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
-        wanted = np.unique(np.asarray(hashes, dtype=np.int64))
+        wanted = each_once(hashes)
         found = []
         for run in self.runs:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
@@ -70,7 +70,7 @@ class Arrangement:
 
     def matches(self, hashes: Indices) -> int:
         """How many rows the runs have with any of these hashes; consolidated there may be fewer."""
-        wanted = np.unique(np.asarray(hashes, dtype=np.int64))
+        wanted = each_once(hashes)
         return sum(self._open(run).matches(wanted[(wanted >= run.low) & (wanted <= run.high)]) for run in self.runs)
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:

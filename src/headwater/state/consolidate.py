@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headwater.change import HASH, WEIGHT
 from headwater.state.bits import bit_columns, fingerprints
-from headwater.state.gather import Indices, gather
+from headwater.state.gather import Indices, gather, order_of
 
 _SMALL = 16 << 20
 _FEW = 4096
@@ -42,7 +42,7 @@ def combine(tables: Sequence[pa.Table], *, ordered: bool) -> pa.Table:
         return tables[0]
     table = _joined(tables)
     hashes = numbers(table, HASH)
-    order = np.argsort(hashes)
+    order = order_of(hashes)
     source = np.repeat(np.arange(len(tables)), [part.num_rows for part in tables])
     suspects = np.sort(order[_contested(hashes[order], source[order])])
     return _settle(table, suspects, order if ordered else None)
@@ -122,7 +122,7 @@ def _repeated(hashes: Indices) -> Indices:
     """The positions whose hash is also at another position, ascending."""
     if bool(np.all(hashes[1:] > hashes[:-1])):
         return np.arange(0)
-    order = np.argsort(hashes)
+    order = order_of(hashes)
     sorted_hashes = hashes[order]
     as_before = np.concatenate([[False], sorted_hashes[1:] == sorted_hashes[:-1]])
     as_behind = np.concatenate([as_before[1:], [False]])

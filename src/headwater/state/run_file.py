@@ -12,7 +12,7 @@ import pyarrow as pa
 from headwater.change import HASH
 from headwater.files import Files, disk_errors_told
 from headwater.state.consolidate import numbers
-from headwater.state.gather import gather, rows_per_chunk
+from headwater.state.gather import gather, order_of, rows_per_chunk
 from headwater.state.run import HIGHEST, LOWEST, Run
 
 MAGIC = b"HWR1"
@@ -47,7 +47,7 @@ class RunFile:
             msg = f"a run has at least one row, and hashes from {low} to {high} only"
             raise ValueError(msg)
         if bool(np.any(hashes[1:] < hashes[:-1])):
-            table = gather(table, np.argsort(hashes))
+            table = gather(table, order_of(hashes))
         return self.add_sorted([table], low=low, high=high)
 
     @disk_errors_told()

@@ -57,6 +57,8 @@ State = tuple[str, pa.Schema] | None
 """The name and the columns of what is kept of an input for the next tick; None if others keep it."""
 Flow = Spooling | tuple[Run, ...]
 """A change that is to be spooled, or is already."""
+_AGGREGATED_PIECES = 4
+"""So many pieces at a time are accumulated by a task: fewer parts have fewer groups in common."""
 _STATEFUL = (Join, Aggregate, Recompute)
 RECOMPUTED_ROWS = 100_000
 """So many rows at most are evaluated anew at a time in this process, unless one key has more."""
@@ -304,7 +306,7 @@ class Large:
             return ()
         if sum(piece.rows for piece in pieces) <= self._small_rows:
             return spooled([spooling.finished([self._here(fragment, piece.load()) for piece in pieces])])
-        dealt = shares(len(pieces), max(self._stages.workers, _needed(pieces)))
+        dealt = shares(len(pieces), max(self._stages.workers, _needed_to_spool(spooling)))
         shipped = replace(spooling, tasks=len(dealt))
         if fragment is not None:
             shipped = replace(shipped, fragment=portable(fragment))
@@ -393,6 +395,14 @@ def _named(root: Node, relation: Relation, key: Sequence[str]) -> Iterator[str]:
 
 def _needed(pieces: Sequence[Piece]) -> int:
     return sum(piece.rows for piece in pieces) // PIECE_ROWS
+
+
+def _needed_to_spool(spooling: Spooling) -> int:
+    needed, fragment = _needed(spooling.pieces), spooling.fragment
+    if spooling.aggregate is None:
+        return needed
+    times = 1 if fragment is None or fragment.direct is None else fragment.direct.times
+    return needed * times // _AGGREGATED_PIECES
 
 
 def _ranges(count: int) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +59,11 @@ class Direct:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     schema: pa.Schema
+
+    @property
+    def times(self) -> int:
+        """How many rows come of one, at most."""
+        return prod(len(step.several) for step in self.steps if isinstance(step, Made))
 
     def giving(self, names: Iterable[str]) -> Direct:
         """The same with other names for what it computes, all but the last column."""
