@@ -159,3 +159,18 @@ def test_what_arrow_is_unsure_of_is_left_to_spark(shop: Shop, table: hw.Table) -
     table.upsert([{"id": 2**31 - 1, "k": 2, "x": None, "t": None}, {"id": 2, "k": 2, "x": None, "t": None}])
     shop.moved()
     assert "OVERFLOW" in shop.pipeline.explain("sums")
+
+
+def test_constants_over_joins_and_sums_that_only_overflow_together(shop: Shop, table: hw.Table) -> None:
+    joined = "a l JOIN a r ON l.k = r.id"
+    shop.view("tagged", f"SELECT l.id, 'pair' AS kind FROM {joined}")
+    shop.view("counted", f"SELECT l.k, sum(1) AS n, count(*) AS m FROM {joined} GROUP BY l.k")
+    shop.view("both", f"SELECT 'l' AS tag, l.id FROM {joined} UNION ALL SELECT 'a', id FROM a")
+    shop.view("sums", f"SELECT r.t, sum(l.id + 9223372036854775700L) AS s FROM {joined} GROUP BY r.t")
+    table.upsert([{"id": n, "k": n % 2, "x": 0.0, "t": "t"} for n in range(1)])
+    shop.tick()
+    table.upsert([{"id": n, "k": 1, "x": 0.0, "t": f"t{n}"} for n in range(1, 3)])
+    shop.moved()
+    said = shop.pipeline.explain("sums")
+    assert "OVERFLOW" in said
+    assert "for the row" in said

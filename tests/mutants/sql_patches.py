@@ -312,7 +312,7 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "large runs of views that only grow are left as they are",
         "tick/state.py",
-        "(name in self._growing and run.bytes >= _LARGE)",
+        "(name in self._growing and run.bytes >= large)",
         "False",
         "tests/tick/test_merging.py -k only_grows",
     ),

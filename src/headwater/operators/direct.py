@@ -8,7 +8,7 @@ cannot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from headwater.state.shape import shaped
 from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
 
 _DAY = 86_400_000_000
-_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
+FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds."""
 _PLACES = {"yyyy": (0, 4), "MM": (5, 7), "dd": (8, 10), "HH": (11, 13), "mm": (14, 16), "ss": (17, 19)}
 """Where the parts of a moment are in its ISO form."""
@@ -86,6 +86,14 @@ class _Known:
                 found = found.cast(expression.type)
             self._values[id(expression)] = found
         return found
+
+
+def value_type(call: Call, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of what a call gives for columns of some types; an error if there is nothing that it could give."""
+    pairs = zip(call.arguments, types, strict=True)
+    values = [each.scalar if isinstance(each, Value) else pa.array([], kind) for each, kind in pairs]
+    made = FUNCTIONS[call.function](call, *values)
+    return (made if made.type == call.type else made.cast(call.type)).type
 
 
 def _picked(column: Datum, mask: pa.Array) -> Datum:
@@ -177,7 +185,7 @@ def _micros(value: Datum) -> npt.NDArray[np.int64]:
     if isinstance(value, pa.Scalar):
         raise Unsure
     numbers: npt.NDArray[np.int64] = pc.fill_null(pc.cast(value, pa.int64()), 0).to_numpy()
-    if len(numbers) and (numbers.min() < _FIRST_MOMENT or numbers.max() > _LAST_MOMENT):
+    if len(numbers) and (numbers.min() < FIRST_MOMENT or numbers.max() > LAST_MOMENT):
         raise Unsure
     return numbers
 

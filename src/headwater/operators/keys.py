@@ -20,6 +20,8 @@ from headwater.state.consolidate import identical
 
 Codes = npt.NDArray[np.int64]
 _NO_KEY = 42
+_COMPARED = 1 << 20
+"""So many pairs of keys are compared at a time: of long texts, a column of all might not hold them."""
 
 
 def hashes(table: pa.Table, key: Sequence[str]) -> Codes:
@@ -96,7 +98,8 @@ def same_keys(one: pa.Table, rows: Codes, other: pa.Table, others: Codes) -> npt
         columns = [_normal(column).take(pa.array(places)) for column in table.columns]
         return pa.table(columns, names=[str(number) for number in range(len(columns))])
 
-    return identical(picked(one, rows), picked(other, others))
+    parts = [slice(start, start + _COMPARED) for start in range(0, len(rows), _COMPARED)] or [slice(0)]
+    return np.concatenate([identical(picked(one, rows[part]), picked(other, others[part])) for part in parts])
 
 
 def _dense(numbers: pa.Array | pa.ChunkedArray) -> Codes:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from math import copysign
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from headwater.errors import SchemaError
+from headwater.operators.direct import FIRST_MOMENT, LAST_MOMENT, Unsure, value_type
 from headwater.schema import parse
 from headwater.spark.catalyst import Catalyst, Java, label
 from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
@@ -31,7 +33,13 @@ _CASES = {"Lower": "lower", "Upper": "upper", "Length": "length"}
 _CLOCK = {"Hour": (3_600_000_000, 24), "Minute": (60_000_000, 60), "Second": (1_000_000, 60)}
 _UNITS = {"DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
 _THROUGH = {"Alias", "KnownNullable", "KnownNotNull"}
-_PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:., ]")
+_PARTS = re.compile(r"([A-Za-z])\1*|[-/:., ]")
+_KNOWN_PARTS = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:., ]")
+_PLAIN = re.compile(
+    r"BOOLEAN|TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|STRING|BINARY|DATE|TIMESTAMP(_NTZ)?"
+)
+_ODD = re.compile(r"COLLATE|INTERVAL|TIME\(|VARIANT|MAP<")
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
@@ -54,6 +62,7 @@ class _Compiler:
     def __init__(self, catalyst: Catalyst) -> None:
         self._catalyst = catalyst
         self._known: dict[Expression, Expression] = {}
+        self._types: dict[Expression, pa.DataType] = {}
 
     def step(self, step: Java) -> Kept | Made:
         kind = step.nodeName()
@@ -71,9 +80,16 @@ class _Compiler:
         return self._catalyst.items(sequence)
 
     def expression(self, given: Java) -> Expression:
-        """The same expression, equal ones as one object."""
-        made = self._expression(given)
-        return self._known.setdefault(made, made)
+        """The same expression, equal ones as one object; none that could never be evaluated."""
+        made = self._known.setdefault(expression := self._expression(given), expression)
+        if isinstance(made, Call) and made not in self._types:
+            try:
+                self._types[made] = value_type(made, [self._types.get(each) for each in made.arguments])
+            except (Unsure, pa.ArrowException):
+                raise _Unfit from None
+        elif not isinstance(made, Call):
+            self._types[made] = _type_of(given)
+        return made
 
     def _expression(self, given: Java) -> Expression:  # noqa: PLR0911  one for each kind
         kind = given.nodeName()
@@ -170,8 +186,8 @@ class _Compiler:
 
     def _dateformatclass(self, given: Java, children: list[Java]) -> Expression:
         pattern = self._text(children[1])
-        parts = _PATTERN.findall(pattern)
-        if "".join(parts) != pattern:
+        parts = [found[0] for found in _PARTS.finditer(pattern)]
+        if "".join(parts) != pattern or not all(map(_KNOWN_PARTS.fullmatch, parts)):
             raise _Unfit
         return self._call("formatted", given, self._moments(given, children[0]), *parts)
 
@@ -213,9 +229,9 @@ class _Compiler:
 
 
 def _type_of(expression: Java) -> pa.DataType:
-    """The Arrow type; only texts that are equal byte by byte, and no other oddities."""
+    """The Arrow type, if it means the same as Spark's; texts are equal byte by byte."""
     text = expression.dataType().sql()
-    if "COLLATE" in text:
+    if _ODD.search(text) or not (_PLAIN.fullmatch(text) or text.startswith(("STRUCT<", "ARRAY<"))):
         raise _Unfit
     return parse(f"x {text}").columns[0].type.arrow
 
@@ -224,7 +240,7 @@ def _is_moment(expression: Java) -> bool:
     return bool(arrow_types.is_timestamp(_type_of(expression)) and expression.dataType().sql() == "TIMESTAMP")
 
 
-def _scalar(literal: Java) -> pa.Scalar:
+def _scalar(literal: Java) -> pa.Scalar:  # noqa: PLR0911  one for each kind
     kind, value = _type_of(literal), literal.value()
     if value is None:
         return pa.scalar(None, kind)
@@ -232,9 +248,13 @@ def _scalar(literal: Java) -> pa.Scalar:
         return pa.scalar(value.toString(), kind)
     if arrow_types.is_decimal(kind):
         return pa.scalar(Decimal(value.toString()), kind)
-    if arrow_types.is_date(kind) or arrow_types.is_timestamp(kind):
-        return pa.scalar(value, pa.int32() if arrow_types.is_date(kind) else pa.int64()).cast(kind)
-    if arrow_types.is_integer(kind) or arrow_types.is_boolean(kind) or arrow_types.is_float64(kind):
+    if arrow_types.is_date(kind) and _FIRST_DAY <= value <= _LAST_DAY:  # Python knows no others
+        return pa.scalar(value, pa.int32()).cast(kind)
+    if arrow_types.is_timestamp(kind) and FIRST_MOMENT <= value <= LAST_MOMENT:
+        return pa.scalar(value, pa.int64()).cast(kind)
+    if arrow_types.is_float64(kind) and (value or copysign(1, value) > 0):  # -0.0 equals another constant
+        return pa.scalar(value, kind)
+    if arrow_types.is_integer(kind) or arrow_types.is_boolean(kind):
         return pa.scalar(value, kind)
     raise _Unfit
 
@@ -248,4 +268,4 @@ def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:
     if arrow_types.is_decimal(given) and arrow_types.is_decimal(wanted):
         whole = wanted.precision - wanted.scale >= given.precision - given.scale
         return bool(whole and wanted.scale >= given.scale)
-    return bool(given == wanted)
+    return False

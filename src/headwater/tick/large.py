@@ -124,17 +124,37 @@ class Large:
         self._places = places
         self._inputs = inputs
         self._filling = filling
+        self._spools_at_once, self._spooled_at_once = aside is None, False
         self.rows_read = 0
 
     # -- whole relations
 
     def growing_view(self, relation: Relation, root: Node) -> None:
         """Compute the new rows of a view of which none ever disappears, and add them as they come."""
+        self._at_once(arranged(relation), lambda: self._growing_view(relation, root))
+
+    def _growing_view(self, relation: Relation, root: Node) -> None:
         spooling = Spooling(self._places, (), grows=arranged(relation))
         self._state.add_runs(self._name, arranged(relation), self._spooled(self._flow(root, spooling)))
 
     def view(self, relation: Relation, root: Node) -> None:
         """Compute a view's change and add it to its rows."""
+        self._at_once(arranged(relation), lambda: self._view(relation, root))
+
+    def _at_once(self, schema: pa.Schema, compute: Callable[[], None]) -> None:
+        """Compute with operators that spool for the next one; if that fails, without, so that a row can be told."""
+        try:
+            compute()
+        except EvaluationFailed:
+            if not self._spooled_at_once:
+                raise
+            self._spools_at_once = self._spooled_at_once = False
+            self._state.discard(self._name)
+            if self._filling:
+                self._state.touch(self._name, schema)
+            compute()
+
+    def _view(self, relation: Relation, root: Node) -> None:
         found = last_operator(root, relation)
         if found is not None:
             operator, shown = found
@@ -154,6 +174,9 @@ class Large:
 
         If each worker has a few pieces, what it spools is a run of the state already.
         """
+        self._at_once(hashed_schema(keyed.node.schema), lambda: self._shared(keyed))
+
+    def _shared(self, keyed: Keyed) -> None:
         node, schema = keyed.node, hashed_schema(keyed.node.schema)
         if isinstance(node, Aggregate) and node.keys == keyed.key and not keyed.drops and not keyed.matches:
             reports = self._aggregated(node, Shown(tuple(node.schema.names), schema))
@@ -240,21 +263,24 @@ class Large:
     def _aggregated(
         self, node: Aggregate, shown: Shown | None = None, then: Spooling | None = None
     ) -> list[Report]:
+        """Add the change to the groups: what it adds to the accumulators, or else row by row."""
         name, schema = f"{self._name}/{node.name}", state_schema(node)
-        held = self._held(name, schema)
-        given = self._aggregated_input(node, held)
-        return self._operate(portable(node), [given], [(name, schema)], whole=not node.keys, shown=shown, then=then)
-
-    def _aggregated_input(self, node: Aggregate, held: tuple[Run, ...]) -> Input:
-        """The change as what it adds to the accumulators, or else row by row."""
         aggregate = portable(node) if adds_up(node) else None
         flow = self._flow(node.child, Spooling(self._places, node.keys, aggregate=aggregate))
+
+        def operated(given: Input) -> list[Report]:
+            held = replace(given, held=self._held(name, schema))
+            kept = [(name, schema)]
+            return self._operate(portable(node), [held], kept, whole=not node.keys, shown=shown, then=then)
+
         if aggregate is not None:
-            with suppress(EvaluationFailed):  # so it does with the rows themselves, and one of them can be told
-                return Input(partial_schema(node), self._spooled(flow), held, is_partial=True)
-            assert isinstance(flow, Spooling)
-            flow = replace(flow, aggregate=None)
-        return Input(hashed_schema(node.child.schema), self._spooled(flow), held)
+            try:
+                return operated(Input(partial_schema(node), self._spooled(flow), is_partial=True))
+            except EvaluationFailed:  # so it does with the rows themselves, and one of them can be told
+                if not isinstance(flow, Spooling):
+                    raise
+                flow = replace(flow, aggregate=None)
+        return operated(Input(hashed_schema(node.child.schema), self._spooled(flow)))
 
     def _recomputing(
         self, node: Recompute, shown: Shown | None = None, then: Spooling | None = None
@@ -281,11 +307,12 @@ class Large:
         fragment = node if isinstance(node, Fragment) else None
         child = fragment.child if fragment is not None else node
         direct = fragment is None or not fragment.computes or fragment.direct is not None
-        if isinstance(child, _STATEFUL) and direct and self._aside is None:
+        if isinstance(child, _STATEFUL) and direct and self._spools_at_once:
             then = spooling if fragment is None else replace(spooling, fragment=portable(fragment))
             reports = self._operated(child, then)
             made = _runs(reports, "result")
             if not made:
+                self._spooled_at_once = True
                 return spooled([report["then"] for report in reports if report["then"] is not None])
             pieces = tuple(self._spooled_pieces(made, child.schema))
         else:

@@ -189,7 +189,8 @@ def applied(
 
     def computed(rows: pa.Table) -> pa.Table:
         numbers = pa.array(np.arange(rows.num_rows))
-        given = rows.select(list(node.inputs)).append_column(ROW, numbers)
+        columns = [*(rows.column(name) for name in node.inputs), numbers]
+        given = pa.table(columns, names=[*node.inputs, ROW])
         if node.direct is not None:
             with suppress(Unsure):
                 return directly(node.direct, given)

@@ -21,7 +21,8 @@ from headwater.tick.merging import Merge, Merging
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
 _LARGE = 32 << 20
-"""Runs of so many bytes are few enough where nothing is looked for."""
+_LARGE_RUNS = 256
+"""Runs of so many bytes, or so much of all, are few enough where nothing is looked for."""
 
 
 class TickState:
@@ -143,7 +144,8 @@ class TickState:
             added = sum(run.bytes for run in self._added.get(name, ()))
             budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
             busy = merging.busy(name)
-            left = {run for run in runs if run in busy or (name in self._growing and run.bytes >= _LARGE)}
+            large = max(_LARGE, sum(run.bytes for run in runs) // _LARGE_RUNS)
+            left = {run for run in runs if run in busy or (name in self._growing and run.bytes >= large)}
             free = [run for run in runs if run not in left]
             result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=True)
             self._runs[name] = [*(run for run in runs if run in left), *result.runs]
