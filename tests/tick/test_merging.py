@@ -85,6 +85,7 @@ def test_a_merge_that_ends_while_a_tick_is_written_waits_for_the_next(
     assert driver._merging.done is None
 
 
+@pytest.mark.slow
 def test_what_a_thread_merged_takes_its_place_and_all_views_stay_right(
     driven: tuple[hw.Pipeline, Driver, shop.Traffic],
 ) -> None:
@@ -100,6 +101,7 @@ def test_what_a_thread_merged_takes_its_place_and_all_views_stay_right(
     check_swept(pipeline, driver, last.number)
 
 
+@pytest.mark.slow
 def test_a_thread_that_fails_leaves_it_to_the_ticks(
     driven: tuple[hw.Pipeline, Driver, shop.Traffic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
