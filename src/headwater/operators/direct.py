@@ -80,20 +80,21 @@ class _Known:
             return expression.scalar
         found = self._values.get(id(expression))
         if found is None:
-            arguments = [self.value(each) for each in expression.arguments]
-            found = FUNCTIONS[expression.function](expression, *arguments)
-            if found.type != expression.type:
-                found = found.cast(expression.type)
+            found = _called(expression, [self.value(each) for each in expression.arguments])
             self._values[id(expression)] = found
         return found
+
+
+def _called(call: Call, values: Sequence[Datum]) -> Datum:
+    made = FUNCTIONS[call.function](call, *values)
+    return made if made.type == call.type else made.cast(call.type)
 
 
 def value_type(call: Call, types: Sequence[pa.DataType]) -> pa.DataType:
     """The type of what a call gives for columns of some types; an error if there is nothing that it could give."""
     pairs = zip(call.arguments, types, strict=True)
     values = [each.scalar if isinstance(each, Value) else pa.array([], kind) for each, kind in pairs]
-    made = FUNCTIONS[call.function](call, *values)
-    return (made if made.type == call.type else made.cast(call.type)).type
+    return _called(call, values).type
 
 
 def _picked(column: Datum, mask: pa.Array) -> Datum:

@@ -113,7 +113,5 @@ def _matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key
 def _by_hash(table: pa.Table) -> Places:
     """The order of a table by hash, and the hashes so: it is made of parts that have it."""
     hashes = table.column(HASH).to_numpy()
-    if bool(np.all(hashes[1:] >= hashes[:-1])):
-        return np.arange(len(hashes)), hashes
     order = order_of(hashes)
     return order, hashes[order]

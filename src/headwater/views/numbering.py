@@ -94,7 +94,7 @@ class _Names:
             computing = replace(computing, inputs=inputs, outputs=outputs)
         direct = node.direct
         if direct is not None:
-            direct = direct.giving(self._all(name for name in direct.schema.names[:-1]))
+            direct = direct.giving(self._all(direct.schema.names[:-1]))
         return replace(
             node,
             child=self.node(node.child),
