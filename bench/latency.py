@@ -30,6 +30,8 @@ from headwater.examples.shop import VIEWS, declare
 
 FAST, SLOW = 1_000, 1
 _WARM_SECONDS = 15
+_SETTLING = 10
+"""After the last row Java compiles and the state is merged for a little while."""
 _BARS = {50: 1.0, 95: None, 99: 2.0}
 _IDLE_BAR = 0.03
 _TOPICS = {
@@ -114,7 +116,7 @@ def compare(what: str, seen: Seen, used: dict[str, Any], *, bars: bool) -> list[
 
 def idle(pipeline: hw.Pipeline, seconds: float) -> Line:
     """How much of a core a pipeline takes to which nothing comes."""
-    pipeline.run(seconds=2)
+    pipeline.run(seconds=_SETTLING)
     used = processor_seconds(os.getpid())
     pipeline.run(seconds=seconds)
     share = (processor_seconds(os.getpid()) - used) / seconds

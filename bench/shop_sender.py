@@ -6,7 +6,6 @@ import bisect
 import itertools
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue
 
@@ -20,8 +19,11 @@ ROWS = 10
 SEED = 20261116
 CUSTOMERS = 10_000
 SKUS = ["canoe", "paddle", "vest", "tent", "stove", "kettle", "map", "rope"]
-_SENDERS = 4
+_SENDERS = 2
 _LOOK_EVERY = 0.01
+_OPEN = 1_000
+"""Orders move on while they are among so many newest ones."""
+_CANCELLED = 0.05
 _STATUS = ["placed", "paid", "sent", "delivered"]
 
 
@@ -60,57 +62,42 @@ class Seen:
         return [end for end, _ in chosen], [sent for _, sent in chosen]
 
 
-class Traffic:
-    """Batches for the shop: clicks, new orders and orders that move on, and some that are cancelled."""
-
-    def __init__(self, seed: int, first: int) -> None:
-        self._random = np.random.default_rng(seed)
-        self._next = first
-        self._orders: list[int] = []
-
-    def __iter__(self) -> Iterator[tuple[str, str, pa.Table]]:
-        while True:
-            yield "clicks", "append", self._clicks()
-            yield "orders", "upsert", self._upserts()
-            if self._random.random() < 0.1 and len(self._orders) > 100:
-                yield "orders", "delete", self._cancelled()
-
-    def _clicks(self) -> pa.Table:
-        return pa.table(
-            {
-                "session": [f"{each:08x}" for each in self._random.integers(0, 2**32, ROWS)],
-                "customer_id": self._random.integers(1, CUSTOMERS + 1, ROWS),
-                "url": [f"/product/{self._sku()}" for _ in range(ROWS)],
-                "at": self._now(),
-            }
-        )
-
-    def _upserts(self) -> pa.Table:
-        new = list(range(self._next, self._next + ROWS // 2))
-        self._next += len(new)
-        self._orders = (self._orders + new)[-1_000:]
-        old = self._random.choice(self._orders, ROWS - len(new), replace=len(self._orders) < ROWS).tolist()
-        return pa.table(
-            {
-                "id": pa.array(new + old, pa.int64()),
-                "customer_id": [1 + each * 7919 % CUSTOMERS for each in new + old],
-                "sku": [SKUS[each % len(SKUS)] for each in new + old],
-                "quantity": pa.array([1 + each % 3 for each in new + old], pa.int32()),
-                "cents": [1_000 + each % 90_000 for each in new + old],
-                "status": [_STATUS[0]] * len(new) + [self._random.choice(_STATUS[1:]) for _ in old],
-                "at": self._now(),
-            }
-        )
-
-    def _cancelled(self) -> pa.Table:
-        chosen, self._orders = self._orders[:ROWS], self._orders[ROWS:]
-        return pa.table({"id": pa.array(chosen, pa.int64())})
-
-    def _sku(self) -> str:
-        return SKUS[int(self._random.integers(0, len(SKUS)))]
-
-    def _now(self) -> pa.Array:
-        return pa.array([int(time.time() * 1e6)] * ROWS, pa.timestamp("us", tz="UTC"))
+def traffic(seed: int, first: int, dues: np.ndarray) -> list[tuple[str, str, pa.Table]]:
+    """A batch for each time: in turn clicks, and orders, half new and half moved on; now and then some deleted."""
+    random = np.random.default_rng(seed)
+    count = len(dues)
+    at = pa.array(np.repeat((dues * 1e6).astype("int64"), ROWS), pa.timestamp("us", tz="UTC"))
+    clicks = pa.table(
+        {
+            "session": [f"{each:08x}" for each in random.integers(0, 2**32, count * ROWS)],
+            "customer_id": random.integers(1, CUSTOMERS + 1, count * ROWS),
+            "url": np.array([f"/product/{each}" for each in SKUS])[random.integers(0, len(SKUS), count * ROWS)],
+            "at": at,
+        }
+    )
+    newest = np.arange(1, count + 1)[:, None] * (ROWS // 2) - 1  # of the orders that have come with each batch
+    new = newest - np.arange(ROWS // 2)[::-1]
+    old = np.maximum(newest - random.integers(0, _OPEN, (count, ROWS - ROWS // 2)), 0)
+    status = np.concatenate([np.zeros(new.shape, "int64"), random.integers(1, len(_STATUS), old.shape)], axis=1)
+    ids = first + np.concatenate([new, old], axis=1).ravel()
+    orders = pa.table(
+        {
+            "id": ids,
+            "customer_id": 1 + ids * 7919 % CUSTOMERS,
+            "sku": np.array(SKUS)[ids % len(SKUS)],
+            "quantity": (1 + ids % 3).astype("int32"),
+            "cents": 1_000 + ids % 90_000,
+            "status": np.array(_STATUS)[status.ravel()],
+            "at": at,
+        }
+    )
+    cancelled = pa.table({"id": first + np.maximum(newest - _OPEN - np.arange(ROWS), 0).ravel()})
+    kinds = [
+        ("clicks", "append", clicks) if number % 2 == 0 else ("orders", "upsert", orders) for number in range(count)
+    ]
+    for number in np.flatnonzero(random.random(count) < _CANCELLED):
+        kinds[number] = ("orders", "delete", cancelled)
+    return [(topic, how, rows.slice(number * ROWS, ROWS)) for number, (topic, how, rows) in enumerate(kinds)]
 
 
 def send(path: str, rate: float, seconds: float, first: int, out: Queue[Seen]) -> None:
@@ -119,10 +106,15 @@ def send(path: str, rate: float, seconds: float, first: int, out: Queue[Seen]) -
     with hw.Pipeline("shop", path) as pipeline:
         shop = declare(pipeline)
         senders = min(_SENDERS, max(1, int(rate)))
+        dues = np.arange(int(rate * seconds)) / rate
+        parts = [dues[one::senders] for one in range(senders)]
+        batches = [
+            traffic(SEED + one, first + one * 10_000_000, time.time() + part) for one, part in enumerate(parts)
+        ]
         began = time.monotonic()
         threads = [
-            threading.Thread(target=_send, args=(shop, seen, began, rate / senders, seconds, first, one))
-            for one in range(senders)
+            threading.Thread(target=_send, args=(shop, seen, began + part, each))
+            for part, each in zip(parts, batches, strict=True)
         ]
         looking = threading.Thread(target=_look, args=(pipeline, seen, stop))
         for thread in (looking, *threads):
@@ -134,12 +126,9 @@ def send(path: str, rate: float, seconds: float, first: int, out: Queue[Seen]) -
     out.put(seen)
 
 
-def _send(shop: Shop, seen: Seen, began: float, rate: float, seconds: float, first: int, one: int) -> None:
-    batches = iter(Traffic(SEED + one, first + one * 10_000_000))
-    for number in range(int(rate * seconds)):
-        due = began + number / rate
+def _send(shop: Shop, seen: Seen, dues: np.ndarray, batches: list[tuple[str, str, pa.Table]]) -> None:
+    for due, (topic, operation, rows) in zip(dues.tolist(), batches, strict=True):
         time.sleep(max(0.0, due - time.monotonic()))
-        topic, operation, rows = next(batches)
         sent = time.monotonic()
         seen.late = max(seen.late, sent - due)
         position: hw.Position = getattr(getattr(shop, topic), operation)(rows)
