@@ -253,9 +253,11 @@ class SqliteStore:
     def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
         """See `Store.arrangements`."""
         rows = self._database.all(
-            "SELECT arrangement, max(tick), detail FROM runs WHERE tick <= ? GROUP BY arrangement", (tick,)
+            "SELECT arrangement, detail FROM runs JOIN (SELECT arrangement, max(tick) AS tick FROM runs WHERE tick <= ? "
+            "GROUP BY arrangement) USING (arrangement, tick)",
+            (tick,),
         )
-        return {arrangement: json.loads(detail) for arrangement, _, detail in rows}
+        return {arrangement: json.loads(detail) for arrangement, detail in rows}
 
     def details(self, arrangement: str, *, after: int, until: int) -> list[tuple[int, Mapping[str, Any]]]:
         """See `Store.details`."""
