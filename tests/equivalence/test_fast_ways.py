@@ -84,6 +84,8 @@ def test_first_rows_of_events(shop: Shop) -> None:
         rows = [{"k": random.choice([None, 1, 2]), "n": random.randint(0, 6), "t": "x"} for _ in range(12)]
         stream.append(rows + rows[:3])
         shop.tick()
+    assert "by k: the rows of the view themselves" in shop.pipeline.explain("last")
+    assert "themselves" not in shop.pipeline.explain("five")
 
 
 def test_views_that_only_grow(shop: Shop) -> None:

@@ -50,13 +50,17 @@ class _Kept:
         """An operator on a few lines."""
         indent = "  " * (line["depth"] + 1)
         made = [f"{indent}{line['kind']}: {line['text']}", f"{indent}  each tick: {line['work']}"]
-        return made + [f"{indent}  {self._state(state['name'], state['key'])}" for state in line["state"]]
+        states = [self._state(state["name"], state["key"], last=line["depth"] == 0) for state in line["state"]]
+        return made + [f"{indent}  {state}" for state in states]
 
-    def _state(self, name: str, key: str) -> str:
+    def _state(self, name: str, key: str, *, last: bool) -> str:
         place = self._shares.get(name)
         what = f"state {name} by {key}"
         if place is None:
-            return f"{what}: {_size(self._sizes.get(f'{self.own}/{name}'))}"
+            held = self._sizes.get(f"{self.own}/{name}")
+            if held is None and last and name.endswith(".result") and self.own in self._sizes:
+                return f"{what}: the rows of the view themselves"
+            return f"{what}: {_size(held)}"
         if not place.startswith(SHARED):
             return f"{what}: the rows of {place} themselves"
         others = [each for each in self._users(place) if each != self._view.name]

@@ -253,8 +253,8 @@ class SqliteStore:
     def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
         """See `Store.arrangements`."""
         rows = self._database.all(
-            "SELECT arrangement, detail FROM runs JOIN (SELECT arrangement, max(tick) AS tick FROM runs WHERE tick <= ? "
-            "GROUP BY arrangement) USING (arrangement, tick)",
+            "SELECT arrangement, detail FROM runs JOIN (SELECT arrangement, max(tick) AS tick FROM runs "
+            "WHERE tick <= ? GROUP BY arrangement) USING (arrangement, tick)",
             (tick,),
         )
         return {arrangement: json.loads(detail) for arrangement, detail in rows}
