@@ -26,7 +26,7 @@ import headwater as hw
 from bench import results, tpch
 from bench.processes import Memory, Peak
 from bench.table import Line, show
-from bench.workspace import BENCH, size
+from bench.workspace import BATCH, BENCH, size
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _CHUNK = 1_000_000
@@ -152,7 +152,7 @@ def recomputed(data: Path, sql: str, runs: int = 2) -> float:
     """Seconds that Spark needs for the query over the Parquet files; the best of some runs."""
     from headwater.spark.session import start  # noqa: PLC0415  brings Spark with it
 
-    spark = start("recompute")
+    spark = start("recompute", settings=BATCH)
     for table in tpch.COLUMNS:
         spark.read.parquet(*map(str, data.glob(f"{table}-*.parquet"))).createOrReplaceTempView(table)
     took = []

@@ -21,7 +21,7 @@ from bench.change import schema_of
 from bench.processes import Peak
 from bench.progress import say
 from bench.table import Line, show
-from bench.workspace import CACHE, scratch, size
+from bench.workspace import BATCH, CACHE, scratch, size
 from headwater.spark.session import start
 
 QUERIES = {
@@ -84,7 +84,7 @@ def batch(data: Path, rows: int, queries: list[str], folder: Path) -> dict[str, 
     files.mkdir()
     for number, piece in enumerate(rows_of(data, "lineitem", rows)):
         pq.write_table(piece, files / f"{number:04}.parquet")
-    spark = start("batch")
+    spark = start("batch", settings=BATCH)
     spark.read.parquet(str(files)).createOrReplaceTempView("lineitem")
     spark.read.parquet(*map(str, data.glob("orders-*.parquet"))).createOrReplaceTempView("orders")
     found = {}

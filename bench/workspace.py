@@ -13,6 +13,9 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 CACHE = BENCH / ".cache"
 
+BATCH = {"spark.sql.shuffle.partitions": "32"}
+"""For Spark's own answers: more partitions than cores, as large joins need; Spark merges small ones by itself."""
+
 
 class CannotMeasure(Exception):
     """Something outside this project is missing; the benchmark says so and goes on with the rest."""

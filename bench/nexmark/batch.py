@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from bench.nexmark.events import files
 from bench.nexmark.streams import SIDE_INPUT, STREAMS, side_input
+from bench.workspace import BATCH
 from headwater.spark.session import start
 
 _RUNS = 2
@@ -16,7 +17,7 @@ _RUNS = 2
 
 def measure(sql: str, data: Path) -> float:
     """Seconds of the better of two runs, the answer thrown away."""
-    spark = start("batch", master="local[2]")
+    spark = start("batch", master="local[2]", settings=BATCH)
     declare(spark, data)
     took = []
     for _ in range(_RUNS):
