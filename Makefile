@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
-	bench-load bench-plots clean
+	bench-load bench-plots bench-spent clean
 
 setup: .venv/.installed
 
@@ -90,6 +90,11 @@ bench-load: .venv/.tested
 bench-plots: .venv/.tested
 	@$(INSTALL) --editable '.[test,bench]'
 	@$(BIN)/python -m bench.plots
+
+# Where the time of small and of large ticks goes, by function; needs the right to look into other processes.
+bench-spent: .venv/.tested
+	@$(INSTALL) --editable '.[test,bench]'
+	@$(BIN)/python -m bench.spent
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/.cache bench/results/*.json

@@ -55,7 +55,7 @@ _KINDS = ("RssAnon", "RssFile")
 
 def processor_seconds(root: int) -> float:
     """The processor time, of both kinds, that a process and its living descendants have used."""
-    return sum(_processor_seconds(process) for process in family(root))
+    return sum(processor_seconds_of(process) for process in family(root))
 
 
 def family(root: int) -> set[int]:
@@ -76,7 +76,8 @@ def _status(process: int) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
-def _processor_seconds(process: int) -> float:
+def processor_seconds_of(process: int) -> float:
+    """The processor time that one process has used; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -48,11 +48,12 @@ class Measured:
 
 def measure(query: str, sql: str, data: Path, warm: Path, events: int) -> Measured:
     """Load the events, and tick until the view has them all; first a few, so that Java has seen the query."""
-    _measure(query, sql, warm, events)
-    return _measure(query, sql, data, events)
+    run(query, sql, warm, events)
+    return run(query, sql, data, events)
 
 
-def _measure(query: str, sql: str, data: Path, events: int) -> Measured:
+def run(query: str, sql: str, data: Path, events: int) -> Measured:
+    """Once, as it is."""
     found = Measured(query, events)
     read = [name for name in STREAMS if name in _words(sql) or f"{name}__log" in _words(sql)]
     with scratch("nexmark") as folder, hw.Pipeline("nexmark", folder, max_rows=MOST_ROWS) as pipeline:

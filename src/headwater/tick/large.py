@@ -60,6 +60,8 @@ Flow = Spooling | tuple[Run, ...]
 _AGGREGATED_PIECES = 4
 """So many pieces at a time are accumulated by a task: fewer parts have fewer groups in common."""
 _STATEFUL = (Join, Aggregate, Recompute)
+_RANGES, _RANGE_ROWS = 64, 1_000_000
+"""So many ranges of hashes are enough, unless one has more rows than this: every tick looks into each of them."""
 RECOMPUTED_ROWS = 100_000
 """So many rows at most are evaluated anew at a time in this process, unless one key has more."""
 _RECOMPUTED_OF = 1_000_000
@@ -391,7 +393,8 @@ class Large:
             return self._recomputed(node, operating, rows)
         if rows <= self._small_rows:
             return [operating.range(LOWEST, HIGHEST)]
-        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, rows // PIECE_ROWS))
+        needed = max(min(rows // PIECE_ROWS, _RANGES), rows // _RANGE_ROWS)
+        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, needed))
         return self._stages.each(lambda bounds: operating.range(*bounds), ranges)
 
     def _recomputed(self, node: Recompute, operating: Operating, rows: int) -> list[Report]:
