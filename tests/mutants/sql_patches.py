@@ -307,7 +307,7 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "operators/first.py",
         "    given = _repeated(rows, first.limit).drop_columns([WEIGHT])\n    return ",
         "    given = rows.drop_columns([WEIGHT])\n    return ",
-        f"{_FIRST} -k go_on",
+        f"{_FIRST} -k goes_on",
     ),
     patch(
         "large runs of views that only grow are left as they are",
