@@ -45,6 +45,7 @@ class _Kept:
         self._store = store
         self._view = view
         self._sizes = sizes
+        self._has_rows = self.own in sizes and bool(Manifest.from_dict(sizes[self.own]).runs)
 
     def operator(self, line: Mapping[str, Any]) -> list[str]:
         """An operator on a few lines."""
@@ -58,7 +59,7 @@ class _Kept:
         what = f"state {name} by {key}"
         if place is None:
             held = self._sizes.get(f"{self.own}/{name}")
-            if held is None and last and name.endswith(".result") and self.own in self._sizes:
+            if held is None and last and name.endswith(".result") and self._has_rows:
                 return f"{what}: the rows of the view themselves"
             return f"{what}: {_size(held)}"
         if not place.startswith(SHARED):
