@@ -9,9 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from bench.maven import Artifact, jars, java
 from bench.nexmark.flink_queries import QUERIES
-from bench.nexmark.streams import SIDE_INPUT_ROWS, STREAMS
+from bench.nexmark.streams import STREAMS, side_input
 from bench.processes import Peak
 from bench.progress import say
 from bench.workspace import CACHE, CannotMeasure, scratch
@@ -70,7 +72,10 @@ def measure(query: str, data: Path, warm: Path, state: str) -> Ran:
     if query not in QUERIES:
         message = f"Flink cannot run {query}"
         raise CannotMeasure(message)
-    with scratch("flink") as checkpoints:
+    with scratch("flink") as folder:
+        small = folder / "side_input"
+        small.mkdir()
+        pq.write_table(side_input(), small / "rows.parquet")
         given = {
             "data": str(data),
             "warm": str(warm),
@@ -78,8 +83,8 @@ def measure(query: str, data: Path, warm: Path, state: str) -> Ran:
             "sql": QUERIES[query],
             "jars": str(jars("flink-jars", _ARTIFACTS)),
             "state": state,
-            "checkpoints": str(checkpoints),
-            "side_input": SIDE_INPUT_ROWS,
+            "checkpoints": str(folder / "checkpoints"),
+            "side_input": str(small),
         }
         command = [str(environment()), str(_JOB), json.dumps(given)]
         began = time.monotonic()

@@ -52,8 +52,10 @@ def run(given: dict[str, Any], data: str) -> float:
             f"WITH ('connector' = 'filesystem', 'path' = 'file://{data}/{name}', 'format' = 'parquet')"
         )
     env.execute_sql("CREATE VIEW bid_now AS SELECT *, PROCTIME() AS p_time FROM bid")
-    rows = ", ".join(f"(CAST({key} AS BIGINT), 'value-{key}')" for key in range(given["side_input"]))
-    env.execute_sql(f"CREATE VIEW side_input AS SELECT * FROM (VALUES {rows}) AS t (key, `value`)")
+    env.execute_sql(
+        "CREATE TABLE side_input (key BIGINT, `value` STRING) "
+        f"WITH ('connector' = 'filesystem', 'path' = 'file://{given['side_input']}', 'format' = 'parquet')"
+    )
     started = time.monotonic()
     env.execute_sql(f"CREATE TABLE sink WITH ('connector' = 'blackhole') AS {given['sql']}").wait()
     return time.monotonic() - started
