@@ -8,6 +8,7 @@ memory that all processes had, and, with `--recompute`, how long Spark needs to 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -30,7 +31,7 @@ from bench.workspace import BATCH, BENCH, size
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _CHUNK = 1_000_000
-_WARM = 3
+_WARM = 15
 _LONGEST = 100
 _REWRITTEN = 32 << 20
 """A tick that writes more than so many bytes anew still merges what loading left."""
@@ -121,7 +122,11 @@ class Warehouse:
         self.measured.rows_read = tick.rows_read
 
     def settle(self, orders: int) -> None:
-        """Tick until Java is warm and what loading left is merged; how long those ticks took is said apart."""
+        """Tick until Java and the files are warm, and what loading left is on disk and merged.
+
+        How long those ticks took is said apart.
+        """
+        os.sync()
         calm = 0
         while calm < _WARM and len(self.measured.ticks) < _LONGEST:
             self.change(orders)
