@@ -70,7 +70,7 @@ bench-log: .venv/.tested
 bench-tick: .venv/.tested
 	@$(BIN)/python -m bench.tick
 
-# The same small change over TPC-H at scale factors 1 and 10; needs about 30 GB of disk.
+# The same small change over TPC-H at scale factors 1 and 10; needs about 50 GB of disk.
 bench-change: .venv/.tested
 	@$(BIN)/python -m bench.change --recompute $(QUICK_FORM)
 

@@ -93,8 +93,9 @@ class Warehouse:
                 for batch in pq.ParquetFile(file).iter_batches(_CHUNK):
                     self.tables[table].upsert(pa.Table.from_batches([batch]))
         loaded = time.perf_counter() - started
-        while self.pipeline.tick() is not None:
-            pass  # no view yet
+        while (tick := self.pipeline.tick()) is not None:  # the tables alone, no view yet
+            said = f"tick {tick.number}, {tick.rows_in:,} rows in {tick.seconds:.1f} s"
+            print(f"  {query} at {scale:g}: {said}", flush=True)
         self.pipeline.view(query, sql)
         started = time.perf_counter()
         self.pipeline.tick()

@@ -75,7 +75,7 @@ def traffic(seed: int, first: int, dues: np.ndarray) -> list[tuple[str, str, pa.
             "at": at,
         }
     )
-    newest = np.arange(1, count + 1)[:, None] * (ROWS // 2) - 1  # of the orders that have come with each batch
+    newest = (np.arange(count)[:, None] // 2 + 1) * (ROWS // 2) - 1  # of the orders; every other batch brings some
     new = newest - np.arange(ROWS // 2)[::-1]
     old = np.maximum(newest - random.integers(0, _OPEN, (count, ROWS - ROWS // 2)), 0)
     status = np.concatenate([np.zeros(new.shape, "int64"), random.integers(1, len(_STATUS), old.shape)], axis=1)

@@ -100,9 +100,7 @@ def main() -> None:
     """Run it and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument(
-        "--queries", nargs="*", default=["q1", "q5", "q9", "q17"], choices=list(QUERIES), metavar="q"
-    )
+    parser.add_argument("--queries", nargs="*", default=_QUERIES, choices=list(QUERIES), metavar="q")
     parser.add_argument("--no-shop", action="store_true", help="large ticks only")
     given = parser.parse_args()
     start("spent", master="local[2]")

@@ -211,7 +211,7 @@ class EmbeddedLog:
         entries: Mapping[Place, Iterator[Entry]] = {
             place: self._partitions[place].entries(after.end(*place), written.mark)
             for place, written in ends.items()
-            if written.next_offset > after.end(*place)
+            if written.next_offset > after.end(*place)  # else an idle tick walks from the last hint to the end
         }
         cut, last = choose(entries, after=after, sequence=sequence, target=target, decision=self._decisions.get)
         for place, entry in last.items():
