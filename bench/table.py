@@ -50,6 +50,15 @@ class Line:
         }
 
 
+_MEMORY = 10 * 2**30
+
+
+def memory_line(most: int, note: str = "") -> Line:
+    """The most memory that all processes had together, held against the bar for all benchmarks."""
+    figure = f"{most / 2**30:.1f} GiB{note and '; '}{note}"
+    return Line("most memory", [_MEMORY / most], [1.0], 1.0, "times less than 10 GiB", figure)
+
+
 _HEAD = ("what", "ours", "peer", "ratio", "bar", "held", "")
 
 

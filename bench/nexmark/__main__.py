@@ -19,7 +19,7 @@ from bench import results
 from bench.nexmark import batch, events, flink, native, ours, recorded
 from bench.nexmark.queries import QUERIES
 from bench.progress import say
-from bench.table import Line, show
+from bench.table import Line, memory_line, show
 from bench.workspace import CannotMeasure
 from headwater.spark.session import start
 
@@ -31,7 +31,6 @@ _QUICK = 500_000
 _QUICK_QUERIES = {"q0", "q3", "q4", "q17", "q18"}
 _EACH, _STATEFUL, _ON_HEAP = 1.0, 3.0, 1.5
 """So many times Flink with RocksDB: each query, those with state together; all, where its state is on the heap."""
-_MEMORY = 10 * 2**30
 _GIB = 2**30
 
 
@@ -91,9 +90,7 @@ def together(lines: list[Line]) -> list[Line]:
         if ratios:
             what = f"geometric mean, {kind}, {state}"
             found.append(Line(what, [geometric_mean(ratios)], [1.0], bar, "times", f"{len(ratios)} queries"))
-    most = max(line.detail["memory"] for line in lines)
-    fits = Line("most memory", [_MEMORY / most], [1.0], 1.0, "times less than 10 GiB", f"{most / _GIB:.1f} GiB")
-    return [*found, fits]
+    return [*found, memory_line(max(line.detail["memory"] for line in lines))]
 
 
 def main() -> None:
