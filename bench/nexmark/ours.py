@@ -57,14 +57,14 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
     found = Measured(query, events)
     read = [name for name in STREAMS if name in _words(sql) or f"{name}__log" in _words(sql)]
     with scratch("nexmark") as folder, hw.Pipeline("nexmark", folder, max_rows=MOST_ROWS) as pipeline:
+        if SIDE_INPUT in sql:
+            table = pipeline.table(SIDE_INPUT, SIDE_INPUT_SCHEMA, key=SIDE_INPUT_KEY, durability="none")
+            table.upsert(side_input())
         for name in read:
             stream = pipeline.stream(name, STREAMS[name], durability="none")
             for file in files(data, name):
                 for batch in pq.read_table(file).to_batches(max_chunksize=_APPENDED):
                     stream.append(pa.Table.from_batches([batch]))
-        if SIDE_INPUT in sql:
-            table = pipeline.table(SIDE_INPUT, SIDE_INPUT_SCHEMA, key=SIDE_INPUT_KEY, durability="none")
-            table.upsert(side_input())
         pipeline.view(query, sql)
         os.sync()
         with Peak() as memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,10 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.state.consolidate import combine
 from headwater.state.gather import Indices, each_once
-from headwater.state.open_run import OpenRun, open_run
+from headwater.state.open_run import OpenRun, Search, open_run
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.state.shape import shaped
-from headwater.state.threads import in_order
+from headwater.state.threads import at_once, in_order
 
 SLICE_ROWS = 1 << 20
 
@@ -59,19 +60,28 @@ class Arrangement:
 
     def probe(self, hashes: Indices) -> pa.Table:
         """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
-        wanted = each_once(hashes)
+        searches = list(self._searches(hashes))
+        each = iter(at_once(self._find, [search for of_run in searches for search in of_run]))
         found = []
-        for run in self.runs:
-            first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
-            part = self._open(run).find(wanted[first:last], self._columns) if first < last else None
-            if part is not None:
-                found.append(self._shaped(part))
+        for of_run in searches:
+            if batches := [batch for batch in islice(each, len(of_run)) if batch.num_rows]:
+                found.append(self._shaped(pa.Table.from_batches(batches)))
         return combine(found, ordered=False) if found else self.schema.empty_table()
 
     def matches(self, hashes: Indices) -> int:
         """How many rows the runs have with any of these hashes; consolidated there may be fewer."""
+        return sum(search.matches() for searches in self._searches(hashes) for search in searches)
+
+    def _searches(self, hashes: Indices) -> Iterator[list[Search]]:
+        """What to look for in each run that may have some of these hashes."""
         wanted = each_once(hashes)
-        return sum(self._open(run).matches(wanted[(wanted >= run.low) & (wanted <= run.high)]) for run in self.runs)
+        for run in self.runs:
+            first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
+            if first < last:
+                yield self._open(run).searches(wanted[first:last])
+
+    def _find(self, search: Search) -> pa.RecordBatch:
+        return search.find(self._columns)
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
         """The consolidated rows with these hashes, in order of hash, in tables of about so many rows.

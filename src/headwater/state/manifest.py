@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,6 @@ class Manifest:
 
     runs: tuple[Run, ...] = ()
 
-    @property
-    def files(self) -> frozenset[str]:
-        """The files, relative to the state folder, without which the arrangement cannot be read."""
-        return frozenset(run.file for run in self.runs)
-
     def as_dict(self) -> dict[str, Any]:
         """The manifest as plain data."""
         return {"runs": [run.as_dict() for run in self.runs]}
@@ -31,3 +26,8 @@ class Manifest:
     def from_dict(cls, data: Mapping[str, Any]) -> Manifest:
         """The manifest that `as_dict` described."""
         return cls(tuple(Run.from_dict(run) for run in data["runs"]))
+
+
+def files_of(data: Mapping[str, Any]) -> Iterator[str]:
+    """The files, relative to the state folder, that `as_dict` named; of many manifests quicker than their runs."""
+    return (run["file"] for run in data["runs"])

@@ -7,8 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from headwater.change import HASH
 from headwater.errors import Unavailable
 from headwater.files import allow_many_files, disk_errors_told
 from headwater.lock import forget_in_child
+from headwater.state import ready
 from headwater.state.gather import Indices
 from headwater.state.run import Run
 
@@ -64,25 +64,30 @@ class OpenRun:
         """The rows at these positions, in all columns or some, without a copy."""
         return (self._table if columns is None else self._table.select(columns)).slice(start, end - start)
 
-    def find(self, wanted: Indices, columns: list[str] | None = None) -> pa.Table | None:
-        """The rows with these hashes, which ascend without repeating, in all columns or some; None if none."""
-        found = [
-            (batch if columns is None else batch.select(columns)).take(pa.array(rows))
-            for batch, rows in self._found(wanted)
-        ]
-        return pa.Table.from_batches(found) if found else None
-
-    def matches(self, wanted: Indices) -> int:
-        """How many rows have these hashes, which ascend without repeating."""
-        return sum(len(rows) for _, rows in self._found(wanted))
-
-    def _found(self, wanted: Indices) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """The batches that have some of these hashes, and where."""
+    def searches(self, wanted: Indices) -> list[Search]:
+        """The batches that may have some of these hashes, which ascend without repeating."""
         begins = np.searchsorted(wanted, self._firsts)
         ends = np.searchsorted(wanted, self._lasts, side="right")
-        for batch, hashes, begin, end in zip(self._batches, self._hashes, begins, ends, strict=True):
-            if begin < end and len(rows := _positions(hashes, wanted[begin:end])):
-                yield batch, rows
+        bounds = zip(self._batches, self._hashes, begins.tolist(), ends.tolist(), strict=True)
+        return [Search(batch, hashes, wanted[begin:end]) for batch, hashes, begin, end in bounds if begin < end]
+
+
+class Search(NamedTuple):
+    """Hashes that are looked for in one batch of a run."""
+
+    batch: pa.RecordBatch
+    hashes: Indices
+    wanted: Indices
+
+    def find(self, columns: list[str] | None = None) -> pa.RecordBatch:
+        """The rows with these hashes, in all columns or some."""
+        batch = self.batch if columns is None else self.batch.select(columns)
+        rows = _positions(self.hashes, self.wanted)
+        return batch.take(pa.array(rows)) if len(rows) else batch.slice(0, 0)
+
+    def matches(self) -> int:
+        """How many rows have these hashes."""
+        return len(_positions(self.hashes, self.wanted))
 
 
 def _positions(hashes: Indices, wanted: Indices) -> Indices:
@@ -130,6 +135,7 @@ class _Cache:
             mapped = self._maps.get(file)
         if mapped is None:
             mapped = _mapped(path)
+            ready.soon(mapped)
         run = OpenRun(pa.py_buffer(mapped).slice(offset, length))
         with self._lock:
             self._maps[file] = mapped

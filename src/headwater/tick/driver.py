@@ -19,8 +19,9 @@ from headwater.files import Files, disk_errors_told
 from headwater.log import Cut, Log
 from headwater.read.relation import Relation
 from headwater.spark.engine import Engine
-from headwater.state.manifest import Manifest
+from headwater.state.manifest import files_of
 from headwater.state.pins import Pins
+from headwater.state.ready import keep_ready
 from headwater.store import Declaration, Lease, Store, TickRecord
 from headwater.tick.computation import Computation
 from headwater.tick.merging import Merging
@@ -112,6 +113,7 @@ class Driver:
         self._checked = 0
         self._counted = (0, 0)
         self._busy = threading.Lock()
+        keep_ready()
 
     @disk_errors_told()
     def tick(self) -> Tick | None:
@@ -209,7 +211,7 @@ class Driver:
         found = self._store.arrangements(last.number)
         if self._checked != epoch:
             self._merging.drive(epoch)
-            used = {run.file for detail in found.values() for run in Manifest.from_dict(detail).runs}
+            used = {file for detail in found.values() for file in files_of(detail)}
             self._files.make_folder(self._folder)
             there = set(self._files.list(self._folder))
             if used - there:

@@ -20,7 +20,7 @@ from headwater.tick.merging import Merge, Merging
 
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
-_LARGE = 32 << 20
+_LARGE = 4 << 20
 _LARGE_RUNS = 256
 """Runs of so many bytes, or so much of all, are few enough where nothing is looked for."""
 
@@ -48,6 +48,7 @@ class TickState:
         self._forgotten = forgotten
         self._file = RunFile(files, folder, f"{name}.runs")
         self._others: set[str] = set()
+        self._read: dict[str, tuple[Run, ...]] = {}
         self._runs: dict[str, list[Run]] = {}
         self._added: dict[str, list[Run]] = {}
         self._told: dict[str, list[Run]] = {}
@@ -60,8 +61,14 @@ class TickState:
 
     def before(self, name: str, schema: pa.Schema) -> Arrangement:
         """An arrangement as the last tick left it."""
-        detail = self._before.get(name)
-        return Arrangement(self.folder, schema, Manifest.from_dict(detail).runs if detail else ())
+        return Arrangement(self.folder, schema, self._held(name))
+
+    def _held(self, name: str) -> tuple[Run, ...]:
+        """The runs of an arrangement as the last tick left it; there may be many, so they are read once."""
+        if name not in self._read:
+            detail = self._before.get(name)
+            self._read[name] = Manifest.from_dict(detail).runs if detail else ()
+        return self._read[name]
 
     def after(self, name: str, schema: pa.Schema) -> Arrangement:
         """An arrangement with what this tick has added so far."""
@@ -112,8 +119,7 @@ class TickState:
 
     def _of(self, name: str, schema: pa.Schema) -> list[Run]:
         if name not in self._runs:
-            detail = self._before.get(name)
-            self._runs[name] = list(Manifest.from_dict(detail).runs) if detail else []
+            self._runs[name] = list(self._held(name))
         self._schemas[name] = schema
         return self._runs[name]
 

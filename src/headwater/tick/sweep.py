@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Collection
 
 from headwater.files import Files
-from headwater.state.manifest import Manifest
+from headwater.state.manifest import files_of
 from headwater.state.pins import Pins
 from headwater.state.retention import retained
 from headwater.store import Store
@@ -47,7 +47,7 @@ def sweep(
     Files of higher epochs are somebody else's: a driver that was replaced removes nothing of its successor's. Nor
     can a successor come to need what is not named now: it names what was named before, and files of its own.
     """
-    used = {run.file for detail in store.files() for run in Manifest.from_dict(detail).runs} | {*sparing}
+    used = {file for detail in store.files() for file in files_of(detail)} | {*sparing}
     removed = []
     for name in files.list(folder):
         made = _NAME.match(name)
