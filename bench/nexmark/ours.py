@@ -19,6 +19,7 @@ from bench.workspace import scratch, size
 
 MOST_ROWS = 2_000_000
 MOST_SECONDS = 3.0
+_FIRST_ROWS = 500_000
 _LEAST_ROWS = 50_000
 _APPENDED = 50_000
 
@@ -56,7 +57,7 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
     """Once, as it is."""
     found = Measured(query, events)
     read = [name for name in STREAMS if name in _words(sql) or f"{name}__log" in _words(sql)]
-    with scratch("nexmark") as folder, hw.Pipeline("nexmark", folder, max_rows=MOST_ROWS) as pipeline:
+    with scratch("nexmark") as folder, hw.Pipeline("nexmark", folder, max_rows=_FIRST_ROWS) as pipeline:
         if SIDE_INPUT in sql:
             table = pipeline.table(SIDE_INPUT, SIDE_INPUT_SCHEMA, key=SIDE_INPUT_KEY, durability="none")
             table.upsert(side_input())
@@ -82,7 +83,7 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
 
 def _next_size(rows: int, seconds: float) -> int:
     """As many rows as a tick can take in, if it goes on like this, without taking too long."""
-    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.9 * MOST_SECONDS * rows / seconds))) if rows else MOST_ROWS
+    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.7 * MOST_SECONDS * rows / seconds))) if rows else MOST_ROWS
 
 
 def _words(sql: str) -> set[str]:
