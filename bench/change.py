@@ -31,6 +31,7 @@ from bench.table import Line, memory_line, show
 from bench.workspace import BATCH, BENCH, size
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
+_SEED = 20261120
 _CHUNK = 1_000_000
 _WARM = 15
 _LONGEST = 100
@@ -90,7 +91,7 @@ class Warehouse:
             table: self.pipeline.table(table, schema_of(table), key=list(TABLES[table].key), durability="none")
             for table in TABLES
         }
-        self._random = np.random.default_rng(20261120)
+        self._random = np.random.default_rng(_SEED)
         self._keys = self._mapped("orders")["o_orderkey"].to_numpy()
         self._next = 10**12
 
@@ -261,7 +262,7 @@ def main() -> None:
     parser.add_argument("--scales", type=float, nargs="+", default=[1, 10])
     parser.add_argument("--queries", nargs="+", default=QUERIES)
     parser.add_argument("--orders", type=int, default=1500)
-    parser.add_argument("--ticks", type=int, default=7)
+    parser.add_argument("--ticks", type=int, default=25)
     parser.add_argument("--recompute", action="store_true", help="compare with computing the query anew")
     parser.add_argument("--quick", action="store_true", help="three queries at a tenth of the scales")
     given = parser.parse_args()
@@ -270,7 +271,7 @@ def main() -> None:
     found = run(scales, queries, given.orders, given.ticks, recompute=given.recompute)
     lines = compare(found, scales, queries)
     print("\n" + show(lines))
-    print(f"written to {results.write(lines, 'change')}")
+    print(f"written to {results.write(lines, 'change', _SEED)}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import headwater as hw
 from bench import results
 from bench.processes import Peak, processor_seconds
 from bench.progress import say
-from bench.shop_sender import CUSTOMERS, ROWS, SKUS, Seen, send
+from bench.shop_sender import CUSTOMERS, ROWS, SEED, SKUS, Seen, send
 from bench.table import Line, show
 from bench.workspace import scratch
 from headwater.examples.shop import VIEWS, declare
@@ -148,7 +148,7 @@ def main() -> None:
     with scratch("latency") as folder:
         lines = measure(folder, 20 if given.quick else given.seconds)
     print(show(lines))
-    print(f"written to {results.write(lines, 'latency')}")
+    print(f"written to {results.write(lines, 'latency', SEED)}")
 
 
 if __name__ == "__main__":

@@ -17,14 +17,15 @@ from bench.workspace import BENCH
 _PACKAGES = ("headwater", "pyarrow", "pyspark", "confluent-kafka")
 
 
-def write(lines: list[Line], name: str) -> Path:
-    """Write `bench/results/<name>-<timestamp>.json` and give its path."""
+def write(lines: list[Line], name: str, seed: int | None = None) -> Path:
+    """Write `bench/results/<name>-<timestamp>.json` and give its path; without a seed nothing was drawn."""
     now = datetime.now(UTC)
     document = {
         "at": now.isoformat(timespec="seconds"),
         "command": [Path(sys.executable).name, "-m", f"bench.{name}", *sys.argv[1:]],
         "commit": _output("git", "-C", str(BENCH), "rev-parse", "HEAD"),
         "changed_files": len((_output("git", "-C", str(BENCH), "status", "--porcelain") or "").splitlines()),
+        "seed": seed,
         "machine": _machine(),
         "versions": {package: _version(package) for package in _PACKAGES},
         "lines": [line.as_json() for line in lines],

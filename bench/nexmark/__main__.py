@@ -113,7 +113,7 @@ def main() -> None:
         lines += made
     lines += together(lines)
     print("\n" + show(lines))
-    print(f"written to {results.write(lines, 'nexmark')}")
+    print(f"written to {results.write(lines, 'nexmark', events.SEED)}")
 
 
 if __name__ == "__main__":
