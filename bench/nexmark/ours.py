@@ -83,7 +83,7 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
 
 def _next_size(rows: int, seconds: float) -> int:
     """As many rows as a tick can take in, if it goes on like this, without taking too long."""
-    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.7 * MOST_SECONDS * rows / seconds))) if rows else MOST_ROWS
+    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.7 * MOST_SECONDS * rows / seconds))) if rows else _FIRST_ROWS
 
 
 def _words(sql: str) -> set[str]:

@@ -16,8 +16,8 @@ from headwater.change import HASH
 from headwater.errors import Unavailable
 from headwater.files import allow_many_files, disk_errors_told
 from headwater.lock import forget_in_child
-from headwater.state import ready
 from headwater.state.gather import Indices
+from headwater.state.ready import ready
 from headwater.state.run import Run
 
 _HINT = "derived state can be deleted (the folder `state`) and is rebuilt from the log at the next start"

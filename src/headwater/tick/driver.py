@@ -21,7 +21,7 @@ from headwater.read.relation import Relation
 from headwater.spark.engine import Engine
 from headwater.state.manifest import files_of
 from headwater.state.pins import Pins
-from headwater.state.ready import keep_ready
+from headwater.state.ready import ready
 from headwater.store import Declaration, Lease, Store, TickRecord
 from headwater.tick.computation import Computation
 from headwater.tick.merging import Merging
@@ -113,7 +113,7 @@ class Driver:
         self._checked = 0
         self._counted = (0, 0)
         self._busy = threading.Lock()
-        keep_ready()
+        ready.begin()
 
     @disk_errors_told()
     def tick(self) -> Tick | None:

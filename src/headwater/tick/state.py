@@ -20,7 +20,8 @@ from headwater.tick.merging import Merge, Merging
 
 _LEAST_MERGED = 16 << 20
 _MERGED_PER_CHANGED = 8
-_LARGE = 4 << 20
+"""So many times what was added is merged in a tick; where nothing is looked for, once is enough."""
+_LARGE = 8 << 20
 _LARGE_RUNS = 256
 """Runs of so many bytes, or so much of all, are few enough where nothing is looked for."""
 
@@ -148,10 +149,11 @@ class TickState:
                 runs[:] = [*(run for run in runs if run not in merged), *done.runs]
         for name, runs in self._runs.items():
             added = sum(run.bytes for run in self._added.get(name, ()))
-            budget = max(_LEAST_MERGED, _MERGED_PER_CHANGED * added)
+            grows = name in self._growing
+            budget = max(_LEAST_MERGED, added if grows else _MERGED_PER_CHANGED * added)
             busy = merging.busy(name)
             large = max(_LARGE, sum(run.bytes for run in runs) // _LARGE_RUNS)
-            left = {run for run in runs if run in busy or (name in self._growing and run.bytes >= large)}
+            left = {run for run in runs if run in busy or (grows and run.bytes >= large)}
             free = [run for run in runs if run not in left]
             result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=True)
             self._runs[name] = [*(run for run in runs if run in left), *result.runs]
