@@ -2,8 +2,8 @@
 
 Queries of TPC-H as views at several scale factors, and the same small change at each: so many new orders with their
 lineitems, and as many old ones deleted, in tables that the query may not read too. Printed is the median time of a
-tick at each scale, their ratio, the most memory that all processes had, and, with `--recompute`, how long Spark needs
-to compute the query anew from Parquet.
+tick at each scale, their ratio, the most memory that all processes had, and, with `--recompute`, how long Spark
+needs to compute the query anew from Parquet.
 """
 
 from __future__ import annotations
