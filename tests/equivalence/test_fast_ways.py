@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -57,6 +58,36 @@ def test_a_column_that_is_called_like_sparks_own(shop: Shop, table: hw.Table) ->
     inner = "SELECT k, t, id % 2 AS gid, max(id) AS m FROM a GROUP BY k, t, id % 2"
     shop.view("v", f"SELECT k, first(m, true) FILTER (WHERE gid = 0) AS f, count(*) AS n FROM ({inner}) GROUP BY k")
     assert "recompute" in shop.pipeline.explain("v")
+
+
+def test_windows_that_hop_are_counted_by_slices(shop: Shop) -> None:
+    stream = shop.stream("e", "k INT, x DOUBLE, at TIMESTAMP", partitions=2)
+    table = shop.table("f", "id INT, k INT, at TIMESTAMP", key="id")
+    for source in ("e", "f"):
+        hops = f"FROM {source} GROUP BY k, window(at, '10 seconds', '2 seconds')"
+        shop.view(f"{source}_counted", f"SELECT k, window.start AS s, count(*) AS n, count(k) AS m {hops}")
+        shop.view(f"{source}_last", f"SELECT window.end AS e, max(k) AS last {hops}")
+        odd = f"FROM {source} GROUP BY window(at, '5 seconds', '2 seconds')"
+        shop.view(f"{source}_odd", f"SELECT window, sum(k) AS s, count(*) AS n {odd}")
+    shop.view(
+        "summed", "SELECT window, sum(x) AS s, avg(k) AS a FROM e GROUP BY window(at, '4 seconds', '2 seconds')"
+    )
+    shop.view("most", "SELECT s, max(n) AS n FROM e_counted GROUP BY s")
+    random = Random(7)
+
+    def moment() -> datetime | None:
+        at = random.choice([0, 1_700_000_000]) * 1_000_000 + random.randint(-8_000_000, 8_000_000)
+        return random.choice([None, *[datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)] * 9])
+
+    for _ in range(3):
+        keys = [None, 1, 1, 1, 2]
+        stream.append(
+            [{"k": random.choice(keys), "x": random.choice([0.5, NAN]), "at": moment()} for _ in range(40)]
+        )
+        chosen = random.sample(range(40), 20)
+        table.upsert([{"id": number, "k": random.choice(keys), "at": moment()} for number in chosen])
+        table.delete(random.sample(range(40), 5))
+        shop.tick()
 
 
 @pytest.mark.parametrize("order", ["x DESC NULLS FIRST, t", "id % 2, x NULLS LAST"])

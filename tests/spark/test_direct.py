@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.operators.direct import FUNCTIONS, Unsure, evaluate
+from headwater.operators.direct import FUNCTIONS, Unsure, evaluate, slices
 from headwater.operators.failing import EvaluationFailed
 from headwater.views.direct import Call, Expression, Kept
 from headwater.views.plan import Fragment
@@ -139,6 +139,19 @@ QUERIES = [
     "SELECT a + b AS c FROM rows WHERE a > 0 AND t <> 'a'",
     "SELECT c + 1 AS c FROM (SELECT a * 2 AS c, f FROM rows) WHERE c > 5 OR f",
 ]
+SLICED = [
+    "SELECT a, count(*) FROM rows GROUP BY a, window(m, '10 seconds', '2 seconds')",
+    "SELECT a, count(*) FROM rows GROUP BY a, window(o, '10 seconds', '5 seconds', '3 seconds')",
+    "SELECT count(a) FROM rows GROUP BY window(o, '1 minute', '20 seconds')",
+]
+NOT_SLICED = [
+    "SELECT a, count(*) FROM rows GROUP BY a, window(m, '10 seconds')",
+    "SELECT a, count(*) FROM rows GROUP BY a, window(m, '10 seconds', '3 seconds')",
+    "SELECT m, count(*) FROM rows GROUP BY m, window(m, '10 seconds', '2 seconds')",
+    "SELECT count(*) FROM rows WHERE m > TIMESTAMP'2026-01-01' GROUP BY window(m, '10 seconds', '2 seconds')",
+    "SELECT max(m) FROM rows GROUP BY window(m, '10 seconds', '2 seconds')",
+    "SELECT a, b, f, count(*) FROM rows GROUP BY CUBE(a, b, f)",
+]
 LEFT_TO_SPARK = [
     "a / b",
     "a % b",
@@ -221,6 +234,29 @@ def same(one: pa.Table, other: pa.Table) -> None:
     assert one.schema.types == other.schema.types
     assert one.column_names == other.column_names
     assert told(one) == told(other)
+
+
+@pytest.mark.parametrize("query", SLICED)
+def test_what_stands_for_a_moment_gives_what_the_moment_does(engine: Any, query: str) -> None:
+    (fragment,) = fragments(engine, query)
+    direct = fragment.direct
+    assert direct is not None
+    assert direct.slicing is not None, query
+    place = direct.inputs.index(direct.slicing.column)
+    for seed in range(5):
+        given = rows(fragment, seed, 200, wild=bool(seed % 2))
+        assert slices(direct.slicing, given.column(place)) is None  # there are nulls
+        given = given.filter(given.column(place).is_valid())
+        values = slices(direct.slicing, given.column(place))
+        assert values is not None
+        alike = given.set_column(place, given.field(place).with_type(values.type), values)
+        same(evaluate(direct.slicing.rest, alike), evaluate(direct, given))
+
+
+@pytest.mark.parametrize("query", NOT_SLICED)
+def test_what_matters_otherwise_or_makes_no_rows_is_not_sliced(engine: Any, query: str) -> None:
+    for fragment in fragments(engine, query):
+        assert fragment.direct is None or fragment.direct.slicing is None or fragment.passed
 
 
 @pytest.mark.parametrize("query", [*(f"SELECT {case} AS r FROM rows" for case in CASES), *QUERIES])

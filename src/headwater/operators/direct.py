@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
 from headwater.state.shape import shaped
-from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
+from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Slicing, Value
 
 _DAY = 86_400_000_000
 FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -49,6 +49,16 @@ def evaluate(direct: Direct, table: pa.Table) -> pa.Table:
     except pa.ArrowException as error:
         raise Unsure from error
     return pa.concat_tables(made) if made else direct.schema.empty_table()
+
+
+def slices(slicing: Slicing, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """What stands for each value of a column; None if there are nulls, or if Spark should say."""
+    try:
+        parts = [_Known({slicing.column: chunk}).value(slicing.value) for chunk in column.chunks]
+    except (Unsure, pa.ArrowException):
+        return None
+    made = pa.chunked_array(parts, slicing.value.type)
+    return None if column.null_count or made.null_count else made
 
 
 def _stepped(steps: tuple[Kept | Made, ...], columns: Columns, count: int) -> Iterator[tuple[Columns, int]]:

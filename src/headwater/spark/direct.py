@@ -16,6 +16,7 @@ from headwater.operators.direct import FIRST_MOMENT, LAST_MOMENT, Unsure, value_
 from headwater.schema import parse
 from headwater.spark.catalyst import Catalyst, Java, label
 from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
+from headwater.views.slicing import sliced
 
 _UTC = "UTC"
 _COMPARISONS = {
@@ -53,7 +54,7 @@ def compile_direct(
     """Steps over rows of `inputs`, the lowest first, that give `outputs`; None if Spark is to evaluate them."""
     compiler = _Compiler(catalyst)
     try:
-        return Direct(tuple(map(compiler.step, steps)), tuple(inputs), tuple(outputs), schema)
+        return sliced(Direct(tuple(map(compiler.step, steps)), tuple(inputs), tuple(outputs), schema))
     except (_Unfit, SchemaError):
         return None
 

@@ -431,7 +431,8 @@ def _needed_to_spool(spooling: Spooling) -> int:
     needed, fragment = _needed(spooling.pieces), spooling.fragment
     if spooling.aggregate is None:
         return needed
-    times = 1 if fragment is None or fragment.direct is None else fragment.direct.times
+    direct = fragment.direct if fragment is not None else None
+    times = 1 if direct is None or direct.slicing is not None else direct.times
     return needed * times // _AGGREGATED_PIECES
 
 

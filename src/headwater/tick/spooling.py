@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from headwater.change import HASH, WEIGHT
 from headwater.files import Files
 from headwater.log.extent import Extent, read
 from headwater.operators.accumulate import partial_states
-from headwater.operators.direct import Unsure
+from headwater.operators.direct import Unsure, slices
 from headwater.operators.failing import EvaluationFailed
 from headwater.operators.first import among_first
 from headwater.operators.join import Pairs
@@ -101,8 +101,23 @@ class Spooling:
 
     def _prepared(self, rows: pa.Table | Pairs) -> pa.Table:
         if self.fragment is not None:
-            return applied(self.fragment, rows, _left)
+            return applied(*self._sliced(self.fragment, rows), _left)
         return rows.table() if isinstance(rows, Pairs) else rows
+
+    def _sliced(self, fragment: Fragment, rows: pa.Table | Pairs) -> tuple[Fragment, pa.Table | Pairs]:
+        """Rows that an aggregate cannot tell apart as one, before there are several of each, if that is so."""
+        direct = fragment.direct
+        slicing = direct.slicing if direct is not None and self.aggregate is not None else None
+        if direct is None or slicing is None or fragment.passed or isinstance(rows, Pairs):
+            return fragment, rows
+        given = without_nulls(rows, fragment.present).select([*fragment.inputs, WEIGHT])
+        place = direct.inputs.index(slicing.column)
+        values = slices(slicing, given.column(place))
+        if values is None:
+            return fragment, rows
+        return replace(fragment, direct=slicing.rest), consolidate(
+            given.set_column(place, fragment.inputs[place], values)
+        )
 
     def at_once(self, parts: Sequence[pa.Table | Pairs], low: int, high: int) -> Report:
         """Spool what an operator has just made of a range of hashes; `LEFT` if it cannot be done there."""

@@ -52,6 +52,15 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Slicing:
+    """An input that only counts by a `value` of it, and the `rest`, for rows that have the value in its place."""
+
+    column: str
+    value: Call
+    rest: Direct
+
+
+@dataclass(frozen=True)
 class Direct:
     """What a fragment computes, step by step, from `inputs`, as they are called here, to `outputs` (`schema`)."""
 
@@ -59,6 +68,7 @@ class Direct:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     schema: pa.Schema
+    slicing: Slicing | None = None
 
     @property
     def times(self) -> int:
@@ -67,6 +77,6 @@ class Direct:
 
     def giving(self, names: Iterable[str]) -> Direct:
         """The same with other names for what it computes, all but the last column."""
-        return replace(
-            self, schema=pa.schema([*map(pa.Field.with_name, self.schema, names), self.schema.field(-1)])
-        )
+        schema = pa.schema([*map(pa.Field.with_name, self.schema, names), self.schema.field(-1)])
+        slicing = self.slicing and replace(self.slicing, rest=replace(self.slicing.rest, schema=schema))
+        return replace(self, schema=schema, slicing=slicing)
