@@ -106,18 +106,20 @@ class Spooling:
 
     def _sliced(self, fragment: Fragment, rows: pa.Table | Pairs) -> tuple[Fragment, pa.Table | Pairs]:
         """Rows that an aggregate cannot tell apart as one, before there are several of each, if that is so."""
-        direct = fragment.direct
-        slicing = direct.slicing if direct is not None and self.aggregate is not None else None
-        if direct is None or slicing is None or fragment.passed or isinstance(rows, Pairs):
+        direct, aggregate = fragment.direct, self.aggregate
+        slicing = direct.slicing if direct is not None else None
+        if direct is None or slicing is None or aggregate is None or isinstance(rows, Pairs):
             return fragment, rows
-        given = without_nulls(rows, fragment.present).select([*fragment.inputs, WEIGHT])
-        place = direct.inputs.index(slicing.column)
-        values = slices(slicing, given.column(place))
+        name = fragment.inputs[direct.inputs.index(slicing.column)]
+        if any(new not in aggregate.keys or old == name for new, old in fragment.passed):
+            return fragment, rows
+        columns = dict.fromkeys([*fragment.inputs, *(old for _, old in fragment.passed), WEIGHT])
+        given = without_nulls(rows, fragment.present).select(list(columns))
+        values = slices(slicing, given.column(name))
         if values is None:
             return fragment, rows
-        return replace(fragment, direct=slicing.rest), consolidate(
-            given.set_column(place, fragment.inputs[place], values)
-        )
+        alike = given.set_column(given.schema.get_field_index(name), name, values)
+        return replace(fragment, direct=slicing.rest), consolidate(alike)
 
     def at_once(self, parts: Sequence[pa.Table | Pairs], low: int, high: int) -> Report:
         """Spool what an operator has just made of a range of hashes; `LEFT` if it cannot be done there."""
