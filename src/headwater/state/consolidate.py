@@ -77,7 +77,7 @@ def _settle(table: pa.Table, suspects: Indices, order: Indices | None) -> pa.Tab
     weights = numbers(table, WEIGHT)
     kept = weights != 0
     changed = False
-    if len(suspects) > _FEW:
+    if len(suspects) > _FEW and HASH in table.column_names:
         suspects = _alike(table, suspects)
     if len(suspects):
         firsts, sums = _sums(table, suspects)
@@ -97,11 +97,10 @@ def _settle(table: pa.Table, suspects: Indices, order: Indices | None) -> pa.Tab
 
 
 def _alike(table: pa.Table, suspects: Indices) -> Indices:
-    """The suspects without most of those that are like no other: under one key there are often many rows."""
+    """The suspects without most of those that are like no other: under one hash there are often many rows."""
     rows = gather(table, suspects) if len(suspects) < table.num_rows else table
     columns = bit_columns(rows.drop_columns([WEIGHT]).columns)
-    seed = numbers(rows, HASH) if HASH in rows.column_names else np.zeros(rows.num_rows, dtype=np.int64)
-    return suspects[_repeated(fingerprints(columns, seed).view(np.int64))]
+    return suspects[_repeated(fingerprints(columns, numbers(rows, HASH)).view(np.int64))]
 
 
 def _sums(table: pa.Table, suspects: Indices) -> tuple[Indices, Indices]:
