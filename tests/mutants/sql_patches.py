@@ -312,8 +312,22 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "large runs of views that only grow are left as they are",
         "tick/state.py",
-        "(name in self._growing and run.bytes >= large)",
+        "(grows and run.bytes >= large)",
         "False",
         "tests/tick/test_merging.py -k only_grows",
+    ),
+    patch(
+        "rows that are counted by slices all count",
+        "tick/spooling.py",
+        "slicing.rest), consolidate(alike)\n",
+        "slicing.rest), consolidate(alike.slice(1))\n",
+        f"{_FAST} slices",
+    ),
+    patch(
+        "a moment is sliced only where nothing else of it matters",
+        "views/slicing.py",
+        "        if value is not None and _only_present(column, direct):\n",
+        "        if value is not None:\n",
+        f"{_DIRECT} not_sliced",
     ),
 )
