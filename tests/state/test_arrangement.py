@@ -19,6 +19,7 @@ from headwater.errors import Unavailable
 from headwater.files import Files
 from headwater.state import HIGHEST, LOWEST, Arrangement, Run, RunFile, consolidate, gather, open_run
 from headwater.state import arrangement as module
+from headwater.state.ready import Ready
 from tests.state.changes import SCHEMA, Total, changes, hash_of, table, total
 
 
@@ -249,8 +250,9 @@ def test_a_slice_of_a_scan_has_about_the_rows_asked_for(tmp_path: Path) -> None:
     assert sizes == [100] * 9
 
 
-def test_a_probe_reads_only_the_pages_it_needs(tmp_path: Path) -> None:
+def test_a_probe_reads_only_the_pages_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted by the kernel, which makes pages resident as they are touched, and some (up to 2 MB) around them."""
+    monkeypatch.setattr(open_run, "ready", Ready())  # nobody makes them ready beforehand
     rows = 400_000
     wide = pa.table(
         {
