@@ -16,6 +16,7 @@ import headwater as hw
 from headwater.operators.direct import FUNCTIONS, Unsure, evaluate, slices
 from headwater.operators.failing import EvaluationFailed
 from headwater.views.direct import Call, Expression, Kept
+from headwater.views.patterns import groups, is_plain
 from headwater.views.plan import Fragment
 
 pytestmark = pytest.mark.spark
@@ -129,6 +130,10 @@ CASES = [
     "contains(t, '/')",
     "concat(t, '-', u)",
     "t || u",
+    "t RLIKE '^(a|B)'",
+    "t RLIKE 'c+a|[^a-z]/'",
+    "regexp_extract(t, '(b)([^/]*)', 2)",
+    "regexp_extract(t, '^[A-Z]?b', 0)",
     "get(split(t, '/'), 0)",
     "get(split(t, '/'), 2)",
 ]
@@ -172,6 +177,11 @@ LEFT_TO_SPARK = [
     "struct(a, b) = struct(b, a)",
     "t LIKE 'a_c'",
     "t RLIKE 'a.c'",
+    "t RLIKE '(ab)+'",
+    "t RLIKE u",
+    "regexp_extract(t, '(a)*b', 1)",
+    "regexp_extract(t, '(a', 1)",
+    "regexp_extract(t, '(a)', 2)",
     "split(t, '.')",
     "t COLLATE UTF8_LCASE = 'a'",
     "substring(t, -2)",
@@ -295,6 +305,39 @@ def test_where_values_might_differ_spark_is_asked(engine: Any, query: str) -> No
 @pytest.mark.parametrize("case", LEFT_TO_SPARK)
 def test_what_has_more_than_one_meaning_is_left_to_spark(engine: Any, case: str) -> None:
     assert all(each.direct is None for each in fragments(engine, f"SELECT {case} AS r FROM rows"))
+
+
+def pattern(random: Random, depth: int = 2) -> str:
+    """A regular expression at random, plain or nearly so."""
+    kinds = ["a", "b", "/", "^", "[ab]", "[^a]", "[^a-z]", r"\d", r"\.", "1"]
+    parts = []
+    for _ in range(random.randint(1, 4)):
+        if depth and random.random() < 0.3:
+            parts.append(f"({pattern(random, depth - 1)})")
+        else:
+            one = random.choice(kinds)
+            parts.append(one + (random.choice(["", "", "*", "+", "?"]) if one != "^" else ""))
+        if random.random() < 0.2:
+            parts.append("|")
+    return "".join(parts)
+
+
+def test_plain_patterns_at_random_find_what_java_finds(engine: Any) -> None:
+    random = Random(20261118)
+    patterns = [pattern(random) for _ in range(60)]
+    assert all(map(is_plain, patterns))
+    columns = []
+    for number, each in enumerate(patterns):
+        text = each.replace("\\", "\\\\")
+        group = random.randint(0, groups(each))
+        columns.append(f"t RLIKE '{text}' AS r{number}, regexp_extract(t, '{text}', {group}) AS e{number}")
+    (fragment,) = fragments(engine, f"SELECT {', '.join(columns)} FROM rows")
+    assert fragment.direct is not None
+    texts = ["".join(random.choice("aab/1.\n") for _ in range(random.randint(0, 7))) for _ in range(300)]
+    table = pa.table(
+        [pa.array([*texts, None]), pa.array(range(301))], names=[fragment.computing.inputs[0].name, "_row"]
+    )
+    same(evaluate(fragment.direct, table), engine.evaluate(fragment.computing, table))
 
 
 def test_every_function_is_compared(engine: Any) -> None:

@@ -269,6 +269,16 @@ def _found(function: str) -> Callable[..., Datum]:
     return find
 
 
+def _matched(call: Call, value: Datum) -> Datum:
+    return pc.match_substring_regex(_ascii(value), call.options[0])
+
+
+def _extracted(call: Call, value: Datum) -> Datum:
+    """What the pattern's one named group holds where it is first found; empty where it is not."""
+    found = pc.struct_field(pc.extract_regex(_ascii(value), call.options[0]), [0])
+    return pc.if_else(pc.is_valid(value), pc.fill_null(found, ""), found)
+
+
 def _joined(call: Call, *values: Datum) -> Datum:
     return pc.binary_join_element_wise(*values, "", null_handling="emit_null")
 
@@ -326,6 +336,8 @@ FUNCTIONS: dict[str, Callable[..., Datum]] = {
     "contains": _found("match_substring"),
     "starts": _found("starts_with"),
     "ends": _found("ends_with"),
+    "matched": _matched,
+    "extracted": _extracted,
     "joined": _joined,
     "split": _split,
     "item": _item,

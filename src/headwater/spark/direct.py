@@ -16,6 +16,7 @@ from headwater.operators.direct import FIRST_MOMENT, LAST_MOMENT, Unsure, value_
 from headwater.schema import parse
 from headwater.spark.catalyst import Catalyst, Java, label
 from headwater.views.direct import Call, Column, Direct, Expression, Kept, Made, Value
+from headwater.views.patterns import groups, is_plain, only_group
 from headwater.views.slicing import sliced
 
 _UTC = "UTC"
@@ -212,6 +213,22 @@ class _Compiler:
     def _stringreplace(self, given: Java, children: list[Java]) -> Expression:
         new = self._constant(children[2])
         return self._call("replaced", given, self._texts(children[:1]), self._text(children[1]), new)
+
+    def _pattern(self, given: Java) -> str:
+        """A constant regular expression that means the same to everybody."""
+        found = self._text(given)
+        if not is_plain(found):
+            raise _Unfit
+        return found
+
+    def _rlike(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("matched", given, self._texts(children[:1]), self._pattern(children[1]))
+
+    def _regexpextract(self, given: Java, children: list[Java]) -> Expression:
+        pattern, group = self._pattern(children[1]), self._constant(children[2])
+        if not 0 <= group <= groups(pattern):
+            raise _Unfit
+        return self._call("extracted", given, self._texts(children[:1]), only_group(pattern, group))
 
     def _concat(self, given: Java, children: list[Java]) -> Expression:
         return self._call("joined", given, self._texts(children))
