@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headwater as hw
+from headwater.state import packed
 from tests.equivalence.campaign import PATHS
 from tests.equivalence.shop import Shop
 
@@ -16,6 +17,14 @@ from tests.equivalence.shop import Shop
 @pytest.fixture(scope="module", autouse=True)
 def _running(spark: SparkSession) -> None:
     """Pipelines find Spark running."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _packed_from_the_first_row() -> Iterator[None]:
+    """What this process writes is packed, however few rows it has; what workers write is not."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(packed, "_ROWS", 1)
+        yield
 
 
 @pytest.fixture(params=PATHS)

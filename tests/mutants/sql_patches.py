@@ -330,4 +330,18 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "        if value is not None:\n",
         f"{_DIRECT} not_sliced",
     ),
+    patch(
+        "patterns that Java may see otherwise are left to Spark",
+        "spark/direct.py",
+        "        if not is_plain(found):\n",
+        "        if False:\n",
+        f"{_DIRECT} more_than_one_meaning",
+    ),
+    patch(
+        "what a pattern does not find is empty, not null",
+        "operators/direct.py",
+        'pc.fill_null(found, "")',
+        "found",
+        f"{_DIRECT} at_random",
+    ),
 )

@@ -31,6 +31,12 @@ def rows(ids, weight):
 folder = sys.argv[1]
 writer = RunFile(Files(), folder, "1-2-3.runs")
 runs = [writer.add(rows(range(start, start + 300), 1)) for start in range(0, 1200, 300)]
+many = rows(range(10_000), 1)
+many = many.add_column(0, "day", many["id"].cast(pa.int32()).cast(pa.date32()))
+many = many.add_column(0, "price", many["id"].cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)))
+packed = RunFile(Files(), folder, "1-2-4.runs")
+packed.add(many)
+packed.finish()
 runs.append(writer.add(rows(range(100, 150), -1)))
 runs = merge(folder, rows([1], 1).schema, runs, writer, budget=10_000).runs
 writer.finish()
@@ -105,3 +111,18 @@ def test_the_manifest_adds_up_to_the_arrangement(written: tuple[Path, dict[str, 
 
 def test_a_pin_says_its_tick_twice(written: tuple[Path, dict[str, Any], bytes]) -> None:
     assert written[2] == b"00000000000000000017" * 2
+
+
+def test_packed_columns_are_integers_and_the_schema_says_what_they_are(
+    written: tuple[Path, dict[str, Any], bytes],
+) -> None:
+    data = (written[0] / "1-2-4.runs").read_bytes()
+    table = pa.ipc.open_stream(data).read_all()
+    assert table.schema.names == ["price", "day", "id", "name", "_hash", "_weight"]
+    assert table.schema.types == [pa.int32(), pa.int16(), pa.int16(), pa.string(), pa.int64(), pa.int8()]
+    said = pa.ipc.read_schema(pa.py_buffer(table.schema.metadata[b"unpacked"]))
+    assert said.types == [pa.decimal128(21, 2), pa.date32(), pa.int64(), pa.string(), pa.int64(), pa.int64()]
+    rows = table.to_pylist()
+    assert sorted(row["id"] for row in rows) == list(range(10_000))
+    assert all(row["price"] == 100 * row["id"] and row["day"] == row["id"] for row in rows)
+    assert [row["_hash"] for row in rows] == sorted(expected_hash(number) for number in range(10_000))

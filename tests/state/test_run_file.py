@@ -118,7 +118,7 @@ def test_rows_are_sorted_and_split_into_batches_of_modest_size(
 ) -> None:
     monkeypatch.setattr(gather, "CHUNK_BYTES", 1000)
     writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
-    given = some(3, rows=500)
+    given = some(3, rows=1000)
     run = writer.add(pa.concat_tables([given.slice(200), given.slice(0, 200)]))
     stream = (tmp_path / run.file).read_bytes()[run.offset : run.offset + run.length]
     batches = list(pa.ipc.open_stream(stream))

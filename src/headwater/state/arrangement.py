@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.state.consolidate import combine
+from headwater.state.consolidate import combine, settled
 from headwater.state.gather import Indices, each_once
 from headwater.state.open_run import OpenRun, Search, open_run
+from headwater.state.packed import unpacked
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.state.shape import shaped
 from headwater.state.threads import at_once, in_order
@@ -60,13 +60,16 @@ class Arrangement:
 
     def probe(self, hashes: Indices) -> pa.Table:
         """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
-        searches = list(self._searches(hashes))
-        each = iter(at_once(self._find, [search for of_run in searches for search in of_run]))
-        found = []
-        for of_run in searches:
-            if batches := [batch for batch in islice(each, len(of_run)) if batch.num_rows]:
-                found.append(self._shaped(pa.Table.from_batches(batches)))
-        return combine(found, ordered=False) if found else self.schema.empty_table()
+        searches = [(run, search) for run, each in enumerate(self._searches(hashes)) for search in each]
+        batches = at_once(lambda each: each[1].find(self._columns), searches)
+        found = [(run, batch) for (run, _), batch in zip(searches, batches, strict=True) if batch.num_rows]
+        if not found:
+            return self.schema.empty_table()
+        found.sort(key=lambda each: [kind.id for kind in each[1].schema.types])  # what is packed alike
+        stored = self._stored if self._columns is None else pa.schema(map(self._stored.field, self._columns))
+        table = self._shaped(unpacked([batch for _, batch in found], stored))
+        source = np.repeat([run for run, _ in found], [batch.num_rows for _, batch in found])
+        return settled(table, source, ordered=False)
 
     def matches(self, hashes: Indices) -> int:
         """How many rows the runs have with any of these hashes; consolidated there may be fewer."""
@@ -79,9 +82,6 @@ class Arrangement:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
             if first < last:
                 yield self._open(run).searches(wanted[first:last])
-
-    def _find(self, search: Search) -> pa.RecordBatch:
-        return search.find(self._columns)
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
         """The consolidated rows with these hashes, in order of hash, in tables of about so many rows.

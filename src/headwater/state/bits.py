@@ -61,8 +61,14 @@ def _quick_numbers(column: pa.ChunkedArray) -> list[npt.NDArray[np.uint64]]:
 
 def _low_bits(array: pa.Array) -> pa.Array:
     """The lower half of each decimal."""
-    halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
-    return pa.array(halves, mask=array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None)
+    low, _ = decimal_halves(array)
+    return pa.array(low, mask=array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None)
+
+
+def decimal_halves(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The lower and upper 64 bits of each decimal, whatever they are where it is null."""
+    both = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+    return both[::2], both[1::2]
 
 
 def _unsigned(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:

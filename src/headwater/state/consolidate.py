@@ -40,18 +40,20 @@ def combine(tables: Sequence[pa.Table], *, ordered: bool) -> pa.Table:
     """
     if len(tables) == 1:
         return tables[0]
-    table = _joined(tables)
+    source = np.repeat(np.arange(len(tables)), [part.num_rows for part in tables])
+    return settled(pa.concat_tables(tables), source, ordered=ordered)
+
+
+def settled(table: pa.Table, source: Indices, *, ordered: bool) -> pa.Table:
+    """The same for one table, not empty, if it is said from which of them each row is."""
+    if bool(np.all(source == source[0])):
+        return table
+    if table.nbytes <= _SMALL:
+        table = table.combine_chunks()  # faster to pick from
     hashes = numbers(table, HASH)
     order = order_of(hashes)
-    source = np.repeat(np.arange(len(tables)), [part.num_rows for part in tables])
     suspects = np.sort(order[_contested(hashes[order], source[order])])
     return _settle(table, suspects, order if ordered else None)
-
-
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """One behind the other; small ones as one chunk, which is faster to pick from."""
-    table = pa.concat_tables(tables)
-    return table.combine_chunks() if table.nbytes <= _SMALL else table
 
 
 def identical(one: pa.Table, other: pa.Table) -> Mask:

@@ -17,6 +17,8 @@ from headwater.errors import Unavailable
 from headwater.files import allow_many_files, disk_errors_told
 from headwater.lock import forget_in_child
 from headwater.state.gather import Indices
+from headwater.state.hashes import Hashes
+from headwater.state.packed import unpacked, unpacked_schema
 from headwater.state.ready import ready
 from headwater.state.run import Run
 
@@ -26,43 +28,53 @@ _LOOK_EVERY = 32
 
 
 class OpenRun:
-    """The rows of a run, mapped: a page is read when it is touched. Immutable, so safe for threads.
+    """The rows of a run, mapped: a page is read when it is touched. They never change; safe for threads.
 
+    `schema` has the columns as they were given to be written, however they are packed.
     A file that is removed stays readable here. Positions count the rows of the run from 0, whatever range of hashes
     counts.
     """
 
     def __init__(self, stream: pa.Buffer) -> None:
-        reader = pa.ipc.open_stream(stream)
-        self._batches = [batch for batch in reader if batch.num_rows]
-        self._table = pa.Table.from_batches(self._batches, reader.schema)
-        self._hashes = [batch.column(HASH).to_numpy() for batch in self._batches]
-        self._firsts = np.array([hashes[0] for hashes in self._hashes], dtype=np.int64)
-        self._lasts = np.array([hashes[-1] for hashes in self._hashes], dtype=np.int64)
+        file = pa.BufferReader(stream)
+        self._batches: list[pa.RecordBatch] = []
+        schemas: list[pa.Schema] = []
+        while file.tell() < stream.size:
+            reader = pa.ipc.open_stream(file)
+            schemas.append(unpacked_schema(reader.schema))
+            self._batches += [batch for batch in reader if batch.num_rows]
+        if not schemas or any(each != schemas[0] for each in schemas):
+            msg = "its streams are none, or have other columns"
+            raise ValueError(msg)
+        self.schema = schemas[0]
+        self._hashes = [Hashes(batch.column(HASH).to_numpy()) for batch in self._batches]
+        self._firsts = np.array([hashes.all[0] for hashes in self._hashes], dtype=np.int64)
+        self._lasts = np.array([hashes.all[-1] for hashes in self._hashes], dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, self._hashes)])
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns as they were written."""
-        return self._table.schema
 
     def below(self, hash_: int) -> int:
         """How many rows have a smaller hash."""
         number = int(np.searchsorted(self._lasts, hash_))
         if number == len(self._hashes):
             return int(self._starts[-1])
-        return int(self._starts[number] + np.searchsorted(self._hashes[number], hash_))
+        return int(self._starts[number] + np.searchsorted(self._hashes[number].all, hash_))
 
     def upto(self, hash_: int) -> int:
         """How many rows have this hash or a smaller one."""
         number = int(np.searchsorted(self._lasts, hash_, side="right"))
         if number == len(self._hashes):
             return int(self._starts[-1])
-        return int(self._starts[number] + np.searchsorted(self._hashes[number], hash_, side="right"))
+        return int(self._starts[number] + np.searchsorted(self._hashes[number].all, hash_, side="right"))
 
     def slice(self, start: int, end: int, columns: list[str] | None = None) -> pa.Table:
-        """The rows at these positions, in all columns or some, without a copy."""
-        return (self._table if columns is None else self._table.select(columns)).slice(start, end - start)
+        """The rows at these positions, in all columns or some; what is not packed without a copy."""
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, end))
+        bounds = zip(self._batches[first:last], self._starts[first:last].tolist(), strict=True)
+        parts = [batch.slice(max(0, start - begin), end - max(start, begin)) for batch, begin in bounds]
+        if columns is None:
+            return unpacked(parts, self.schema)
+        return unpacked([part.select(columns) for part in parts], pa.schema(map(self.schema.field, columns)))
 
     def searches(self, wanted: Indices) -> list[Search]:
         """The batches that may have some of these hashes, which ascend without repeating."""
@@ -76,34 +88,18 @@ class Search(NamedTuple):
     """Hashes that are looked for in one batch of a run."""
 
     batch: pa.RecordBatch
-    hashes: Indices
+    hashes: Hashes
     wanted: Indices
 
     def find(self, columns: list[str] | None = None) -> pa.RecordBatch:
-        """The rows with these hashes, in all columns or some."""
+        """The rows with these hashes, in all columns or some, packed as they are."""
         batch = self.batch if columns is None else self.batch.select(columns)
-        rows = _positions(self.hashes, self.wanted)
+        rows = self.hashes.positions(self.wanted)
         return batch.take(pa.array(rows)) if len(rows) else batch.slice(0, 0)
 
     def matches(self) -> int:
         """How many rows have these hashes."""
-        return len(_positions(self.hashes, self.wanted))
-
-
-def _positions(hashes: Indices, wanted: Indices) -> Indices:
-    """Where the sorted hashes are among those wanted; none of these is behind the last."""
-    left: Indices = np.searchsorted(hashes, wanted)
-    hit = hashes[left] == wanted
-    left, wanted = left[hit], wanted[hit]
-    behind = np.minimum(left + 1, len(hashes) - 1)
-    again = (hashes[behind] == wanted) & (behind != left)
-    if not again.any():
-        return left
-    counts = np.ones(len(left), dtype=np.int64)
-    counts[again] = np.searchsorted(hashes, wanted[again], side="right") - left[again]
-    begins = np.cumsum(counts) - counts
-    positions: Indices = np.repeat(left - begins, counts) + np.arange(int(counts.sum()))
-    return positions
+        return len(self.hashes.positions(self.wanted))
 
 
 class _Cache:

@@ -12,11 +12,12 @@ HIGHEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of a file: one Arrow IPC stream of consolidated rows sorted by `_hash` (signed).
+    """A stretch of a file: consolidated rows sorted by `_hash` (signed), as one or more Arrow IPC streams.
 
-    `file` is relative to the state folder, and the stream is its `length` bytes from `offset`, a multiple of 64.
+    `file` is relative to the state folder, and the streams are its `length` bytes from `offset`, a multiple of 64.
     Only rows with `low` <= `_hash` <= `high` count, so that a merge can go through the hashes piece by piece,
-    narrowing its inputs, and a bucket is just a range of hashes. `rows` and, roughly, `bytes` say how much counts.
+    narrowing its inputs, and a bucket is just a range of hashes. `rows` and, roughly, `bytes` say how much counts:
+    what it takes in memory, not on disk, since that is what work with it costs.
     `whole` is the number of rows of all pieces together, if this is a piece, else its own: it decides with which
     runs to merge.
     """

@@ -60,7 +60,7 @@ Flow = Spooling | tuple[Run, ...]
 _AGGREGATED_PIECES = 4
 """So many pieces at a time are accumulated by a task: fewer parts have fewer groups in common."""
 _STATEFUL = (Join, Aggregate, Recompute)
-_RANGES, _RANGE_ROWS = 64, 1_000_000
+_RANGES, _RANGE_ROWS = 32, 2_000_000
 """So many ranges of hashes are enough, unless one has more rows than this: every tick looks into each of them."""
 RECOMPUTED_ROWS = 100_000
 """So many rows at most are evaluated anew at a time in this process, unless one key has more."""

@@ -62,7 +62,7 @@ class Places:
 
     def spool(self, table: pa.Table) -> Run:
         """Write a table, not empty, for the next stage."""
-        file = RunFile(Files(), self.scratch, f"{uuid.uuid4().hex}.spool")
+        file = RunFile(Files(), self.scratch, f"{uuid.uuid4().hex}.spool", packs=False)
         run = file.add(table)
         file.close()
         return run
