@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from types import TracebackType
 from typing import NamedTuple
 
@@ -20,10 +22,14 @@ class Memory(NamedTuple):
 
 
 class Peak:
-    """Watches the memory of a process and its descendants while the block runs: the most of each kind."""
+    """Watches the memory of a process and its descendants while the block runs: the most of each kind.
+
+    `anonymous` is what belonged to no file, every half second.
+    """
 
     def __init__(self, root: int | None = None) -> None:
         self.memory = Memory(0, 0)
+        self.anonymous: list[int] = []
         self._root = root or os.getpid()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -39,9 +45,18 @@ class Peak:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(_EVERY):
+        stopped = False
+        while not stopped:
             now = memory(self._root)
             self.memory = Memory(*map(max, self.memory, now))
+            self.anonymous.append(now.anonymous)
+            stopped = self._stop.wait(_EVERY)
+
+
+def growth(anonymous: Sequence[int]) -> float:
+    """How many times as much there was in the last quarter as in the second: Java takes its heap in the first."""
+    quarter = max(1, len(anonymous) // 4)
+    return median(anonymous[-quarter:]) / median(anonymous[quarter : 2 * quarter] or anonymous)
 
 
 def memory(root: int) -> Memory:

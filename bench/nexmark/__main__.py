@@ -18,6 +18,7 @@ from typing import Any
 from bench import results
 from bench.nexmark import batch, events, flink, native, ours, recorded
 from bench.nexmark.queries import QUERIES
+from bench.processes import growth
 from bench.progress import say
 from bench.table import Line, memory_line, show
 from bench.workspace import CannotMeasure
@@ -90,7 +91,9 @@ def together(lines: list[Line]) -> list[Line]:
         if ratios:
             what = f"geometric mean, {kind}, {state}"
             found.append(Line(what, [geometric_mean(ratios)], [1.0], bar, "times", f"{len(ratios)} queries"))
-    return [*found, memory_line(max(line.detail["memory"] for line in lines))]
+    most = max(growth(line.detail["anonymous"]) for line in lines)
+    note = f"from the second quarter of a query's time to the last it grew {most:.2f} times at the most"
+    return [*found, memory_line(max(line.detail["memory"] for line in lines), note)]
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from bench.workspace import CACHE, CannotMeasure, scratch
 
 VERSION = "2.3.0"
 ROCKSDB, HEAP = "rocksdb", "hashmap"
+PARQUET, CSV = "parquet", "csv"
 _ARTIFACTS = (
     Artifact("org.apache.flink", "flink-sql-parquet", VERSION, alone=True),
     Artifact("org.apache.hadoop", "hadoop-client-api", "3.3.6", alone=True),
@@ -67,8 +68,8 @@ def environment() -> Path:
     return python
 
 
-def measure(query: str, data: Path, warm: Path, state: str) -> Ran:
-    """Run a query to the end of its input, with this kind of state."""
+def measure(query: str, data: Path, warm: Path, state: str, source: str = PARQUET) -> Ran:
+    """Run a query to the end of its input, with this kind of state, from files of this format."""
     if query not in QUERIES:
         message = f"Flink cannot run {query}"
         raise CannotMeasure(message)
@@ -83,6 +84,7 @@ def measure(query: str, data: Path, warm: Path, state: str) -> Ran:
             "sql": QUERIES[query],
             "jars": str(jars("flink-jars", _ARTIFACTS)),
             "state": state,
+            "source": source,
             "checkpoints": str(folder / "checkpoints"),
             "side_input": str(small),
         }

@@ -2,7 +2,7 @@
 
 It is run twice, first over a little data (`warm`), as ours is, so that Java has seen the query when it counts.
 
-python flink_job.py '{"data": …, "warm": …, "tables": …, "sql": …, "jars": …, "state": …, "checkpoints": …, …}'
+python flink_job.py '{"data": …, "warm": …, "tables": …, "sql": …, "jars": …, "state": …, "source": …, …}'
 """
 
 import glob
@@ -49,7 +49,7 @@ def run(given: dict[str, Any], data: str) -> float:
     for name, columns in given["tables"].items():
         env.execute_sql(
             f"CREATE TABLE {name} ({columns}, WATERMARK FOR date_time AS date_time - INTERVAL '4' SECOND) "
-            f"WITH ('connector' = 'filesystem', 'path' = 'file://{data}/{name}', 'format' = 'parquet')"
+            f"WITH ('connector' = 'filesystem', 'path' = 'file://{data}/{name}', 'format' = '{given['source']}')"
         )
     env.execute_sql("CREATE VIEW bid_now AS SELECT *, PROCTIME() AS p_time FROM bid")
     env.execute_sql(

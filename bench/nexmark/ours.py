@@ -36,6 +36,7 @@ class Measured:
     rows: int = 0
     state_bytes: int = 0
     memory: int = 0
+    anonymous: list[int] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
@@ -75,7 +76,7 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
                 found.paths |= set(tick.paths.values())
                 pipeline._driver()._max_rows = _next_size(tick.rows_in, tick.seconds)
             found.seconds = time.perf_counter() - started
-        found.memory = memory.memory.anonymous
+        found.memory, found.anonymous = memory.memory.anonymous, memory.anonymous
         found.rows = pipeline.read(query).num_rows
         found.state_bytes = size(Path(pipeline.path) / "state")
     return found
