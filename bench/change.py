@@ -16,9 +16,9 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather as feather
@@ -30,6 +30,8 @@ from bench import results, tpch
 from bench.processes import Memory, Peak, memory
 from bench.table import Line, memory_line, show
 from bench.workspace import BATCH, BENCH, size
+
+Keys = npt.NDArray[np.int64]
 
 QUERIES = ["q1", "q3", "q5", "q9", "q13", "q18", "q21"]
 _SEED = 20261120
@@ -94,7 +96,8 @@ class Warehouse:
             for table in TABLES
         }
         self._random = np.random.default_rng(_SEED)
-        self._keys = self._mapped("orders")["o_orderkey"].to_numpy()
+        self._made = self._mapped("orders")["o_orderkey"].to_numpy()
+        self._held = self._copied = self._made
         self._mapped("lineitem")
         self._next = 10**12
 
@@ -138,15 +141,17 @@ class Warehouse:
 
     def change(self, orders: int) -> None:
         """Insert so many orders, copies of others under new keys, delete as many, and tick."""
-        chosen = self._random.choice(len(self._keys), 2 * orders, replace=False)
-        copied, deleted = self._keys[chosen[:orders]], self._keys[chosen[orders:]]
-        self._keys = np.delete(self._keys, chosen[orders:])
-        renamed = pa.table({"old": pa.array(copied), "new": pa.array(np.arange(self._next, self._next + orders))})
+        copied = self._random.choice(self._made, orders, replace=False)
+        new = np.arange(self._next, self._next + orders)
+        gone = self._random.choice(len(self._held), orders, replace=False)
         self._next += orders
         with self.pipeline.transaction() as transaction:
             for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-                transaction.upsert(table, self._copies(table, key, renamed))
-                transaction.delete(table, self._old(table, key, deleted))
+                transaction.upsert(table, self._rows(table, key, copied, new))
+                old = self._rows(table, key, self._copied[gone], self._held[gone])
+                transaction.delete(table, old.select(list(TABLES[table].key)).to_pylist())
+        self._held = np.append(np.delete(self._held, gone), new)
+        self._copied = np.append(np.delete(self._copied, gone), copied)
         tick = self.pipeline.tick()
         assert tick is not None
         self.measured.ticks.append(tick.seconds)
@@ -167,10 +172,6 @@ class Warehouse:
             calm = 0 if busy else calm + 1
         self.measured.warm, self.measured.ticks = self.measured.ticks, []
 
-    def _of(self, table: str, key: str, keys: Any) -> pa.Table:
-        rows = self._mapped(table)
-        return rows.filter(pc.is_in(rows[key], value_set=pa.array(keys)))
-
     def _mapped(self, table: str) -> pa.Table:
         """The rows of a table's first part, as memory that belongs to a file and not to the pipeline."""
         file = self._data / f"{table}-0.arrow"
@@ -180,14 +181,12 @@ class Warehouse:
             made.rename(file)
         return feather.read_table(file, memory_map=True)
 
-    def _copies(self, table: str, key: str, renamed: pa.Table) -> pa.Table:
-        rows = self._of(table, key, renamed["old"].to_numpy())
-        places = pc.index_in(rows[key], value_set=renamed["old"].combine_chunks())
-        return rows.set_column(rows.schema.get_field_index(key), key, renamed["new"].take(places))
-
-    def _old(self, table: str, key: str, keys: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._of(table, key, keys).select(list(TABLES[table].key)).to_pylist()
-        return found
+    def _rows(self, table: str, key: str, made: Keys, names: Keys) -> pa.Table:
+        """The rows of these orders, each under another key; one may be there several times."""
+        rows = self._mapped(table)
+        rows = rows.filter(pc.is_in(rows[key], value_set=pa.array(made)))
+        named = rows.join(pa.table({key: made, "name": names}), key, join_type="inner")
+        return named.set_column(named.schema.get_field_index(key), key, named["name"]).select(rows.column_names)
 
 
 def recomputed(data: Path, sql: str, runs: int = 2) -> float:
