@@ -1,13 +1,35 @@
-"""The process that Spark's Python workers are forked from: pyspark's own, but silent when Spark has hung up.
+"""The process that Spark's Python workers are forked from: pyspark's own, but with all that tasks need.
 
-Over a local socket a worker notices at once that nobody listens any more, which is what happens when Spark stops.
+A new worker would take a second to import it, and Spark ends those that had nothing to do for a minute. pyspark
+imports as little as it can, because some modules start threads, which a forked worker does not have; of these, only
+an allocator in Arrow that is not used starts one. After each task a worker collects garbage, and goes through all
+that was imported; not if that is frozen, so a stage takes half as long.
+
+Over a local socket a worker notices at once that nobody listens any more, which is what happens when Spark stops:
+it is silent then.
 """
 
 from __future__ import annotations
 
+import gc
 import socket
+import sys
 
+import pandas  # noqa: F401
+import pyarrow.compute  # noqa: F401
 import pyspark.daemon
+import pyspark.worker
+
+import headwater.log
+import headwater.operators.accumulate
+import headwater.operators.direct
+import headwater.operators.first
+import headwater.operators.join
+import headwater.operators.recompute
+import headwater.operators.table
+import headwater.state.arrangement
+import headwater.state.merge
+import headwater.topics  # noqa: F401
 
 _worker = pyspark.daemon.worker
 
@@ -21,5 +43,7 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
+    sys.path_importer_cache.clear()  # else each worker reads the directories of archives anew
+    gc.freeze()
     pyspark.daemon.worker = worker
     pyspark.daemon.manager()
