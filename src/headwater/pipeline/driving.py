@@ -25,6 +25,7 @@ from headwater.tick.loop import run
 from headwater.tick.past import Declared, Shared
 from headwater.tick.report import Tick
 from headwater.topics.record_view import LOG_COLUMNS
+from headwater.views.function import Udf
 from headwater.views.plan import Keyed, Plan
 from headwater.views.sharing import Split, is_aggregate, is_same, relation_read, split
 
@@ -43,7 +44,7 @@ class Driving:
         self._steady: frozenset[str] = frozenset()
         self._assuming = threading.Lock()
         self._splits: dict[int, Split] = {}
-        self._functions: object = None
+        self._functions: Mapping[str, Udf] = {}
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
             pipeline.name, self._known, pipeline._udfs, master=pipeline.master, timezone=pipeline.timezone
@@ -82,10 +83,22 @@ class Driving:
             self._functions = functions
             self._splits.clear()
         found = self._splits.get(view.number)
-        if found is None:
-            shares = view.spec.get("shares", {})
-            found = self._splits[view.number] = split(self._replan(view), lambda place, _: shares.get(place))
-        return found
+        return self._split(view, self._replan(view)) if found is None else found
+
+    def keep(self, view: Declaration, spec: Mapping[str, Any], plan: Plan) -> None:
+        """Tick a view that was declared just now by the plan that it was declared with.
+
+        Not if another process was first, or may have begun to replace a view that it reads, or if there are
+        functions, which can be declared anew: then the plan may assume something else than what is so now.
+        """
+        inputs = map(self._pipeline._relations.find, plan.inputs)
+        if view.spec == spec and not self.engine.functions and all(each and each.kind != "view" for each in inputs):
+            self._split(view, plan)
+
+    def _split(self, view: Declaration, plan: Plan) -> Split:
+        shares = view.spec.get("shares", {})
+        made = self._splits[view.number] = split(plan, lambda place, _: shares.get(place))
+        return made
 
     def _replan(self, view: Declaration) -> Plan:
         """The plan of a declared view, on what was assumed when it was declared."""

@@ -210,7 +210,9 @@ class Pipeline:
             plan, schema = driving.plan(name, sql)
             check_inputs(self._store, name, plan)
             spec = specification(name, sql, columns, plan, schema, on_error) | driving.terms(plan, on_error)
-            return View.of(self._store.declare(name, "view", spec))
+            stored = self._store.declare(name, "view", spec)
+            driving.keep(stored, spec, plan)
+            return View.of(stored)
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
         """Make a Python function known to SQL. Declaring it says that it is deterministic.
