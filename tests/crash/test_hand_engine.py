@@ -13,7 +13,7 @@ from tests.crash.hand_engine import drive
 from tests.read.hand import rows_of, summed
 
 
-@pytest.mark.parametrize("path", ["small", "large", "both"])
+@pytest.mark.parametrize("path", ["small", *(pytest.param(p, marks=pytest.mark.slow) for p in ("large", "both"))])
 def test_every_tick_holds_what_the_log_adds_up_to(tmp_path: Path, path: str) -> None:
     with shop.opened(str(tmp_path), views=False, retain_ticks=100) as pipeline:
         driver = drive(pipeline, large=path == "large")

@@ -193,6 +193,7 @@ def _same_rows(_random: np.random.Generator, rows: int, tick: int) -> pa.Table:
 Workload = Callable[[np.random.Generator, int, int], pa.Table]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", [_updates, _growing, _same_rows])
 @pytest.mark.parametrize("rows", [1, 100])
 @pytest.mark.parametrize("limited", [True, False])

@@ -120,6 +120,7 @@ def test_a_thread_that_fails_leaves_it_to_the_ticks(
     assert rewritten
 
 
+@pytest.mark.slow
 def test_what_was_dropped_meanwhile_is_not_taken_over(
     driven: tuple[hw.Pipeline, Driver, shop.Traffic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
