@@ -83,8 +83,9 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
 
 
 def _next_size(rows: int, seconds: float) -> int:
-    """As many rows as a tick can take in, if it goes on like this, without taking too long."""
-    return max(_LEAST_ROWS, min(MOST_ROWS, int(0.7 * MOST_SECONDS * rows / seconds))) if rows else _FIRST_ROWS
+    """As many rows as a tick can take in, if it goes on like this, without taking too long; at most twice these."""
+    wanted = min(MOST_ROWS, 2 * rows, int(0.7 * MOST_SECONDS * rows / seconds)) if rows else _FIRST_ROWS
+    return max(_LEAST_ROWS, wanted)
 
 
 def _words(sql: str) -> set[str]:

@@ -207,6 +207,27 @@ TICK_PATCHES: tuple[Patch, ...] = (
         "tests/state/test_packed.py",
     ),
     patch(
+        "nobody waits for a large merge",
+        "state/merge.py",
+        "large = step.is_cut or step.bytes > _LARGE",
+        "large = step.is_cut",
+        "tests/state/test_merge.py -k left_to_others",
+    ),
+    patch(
+        "what is too much is merged by the tick in the end",
+        "state/merge.py",
+        "if large and elsewhere and _crowded(crowd.runs, 2 * CROWD) is None:",
+        "if large and elsewhere:",
+        "tests/state/test_merge.py -k left_to_others",
+    ),
+    patch(
+        "a view of a view is not ticked by a plan that assumed something else",
+        "pipeline/driving.py",
+        'and all(each and each.kind != "view" for each in inputs)',
+        "",
+        "tests/pipeline/test_planning.py",
+    ),
+    patch(
         "a hash is found in its block",
         "state/hashes.py",
         "        step = _BLOCK // 2\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -96,6 +97,24 @@ def test_four_runs_of_a_size_become_one(tmp_path: Path) -> None:
     assert len(done.runs) == 1
     assert done.runs[0].rows == done.runs[0].whole == 400
     assert done.rewritten_bytes == done.runs[0].length
+
+
+def test_a_large_crowd_is_left_to_others_until_it_is_twice_as_large_as_it_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, writer = State(tmp_path), RunFile(Files(), str(tmp_path), "1-0-0.runs")
+    runs = [writer.add(fresh(range(100 * number, 100 * number + 100))) for number in range(2 * CROWD)]
+    monkeypatch.setattr(sys.modules[tier.__module__], "_LARGE", sum(run.bytes for run in runs[:CROWD]) // 2)
+    arguments = state.folder, SCHEMA, runs[:CROWD], writer, WITHOUT_LIMIT
+    left = merge(*arguments, elsewhere=True)
+    assert left.runs == tuple(runs[:CROWD])
+    assert left.left is not None
+    assert left.left.runs == tuple(runs[:CROWD])
+    assert len(merge(*arguments).runs) == 1
+    assert len(merge(state.folder, SCHEMA, runs, writer, WITHOUT_LIMIT, elsewhere=True).runs) == 1
+    monkeypatch.setattr(sys.modules[tier.__module__], "_LARGE", sum(run.bytes for run in runs[:CROWD]))
+    assert len(merge(*arguments, elsewhere=True).runs) == 1
+    writer.finish()
 
 
 def test_runs_of_different_sizes_are_left_alone(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headwater.state.threads import at_once
+from headwater.state.threads import at_once, give_way
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 100])
@@ -28,3 +31,20 @@ def test_an_error_of_either_thread_is_raised(bad: int) -> None:
 
     with pytest.raises(ValueError, match=str(bad)):
         at_once(work, range(20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+def test_only_the_thread_that_gives_way_and_those_it_starts_have_less() -> None:
+    def mine() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def giving_way() -> tuple[int, int]:
+        give_way()
+        with ThreadPoolExecutor(1) as started:
+            return mine(), started.submit(mine).result()
+
+    before = mine()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(giving_way).result() == (10, 10)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(mine).result() == before == mine()

@@ -22,6 +22,8 @@ from headwater.state.run_file import RunFile
 
 CROWD = 4
 """So many runs of a tier that cover the same hash are too many."""
+_LARGE = 64 << 20
+"""Crowds of more bytes are large, whatever the budget: nobody should wait for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,15 @@ def merge(
     the bytes added since the last call. It is also the size of the pieces in which large runs are merged, so it
     should not be a small part of the whole: a hundredth gives some hundred runs.
 
-    If large crowds are merged `elsewhere`, at their own time and whole, those that the budget does not allow are
-    left, unless they have become twice as large as they should.
+    If large crowds are merged `elsewhere`, at their own time and whole, they and those that the budget does not
+    allow are left, unless they have become twice as large as they should.
     """
     current = tuple(runs)
     spent = written = 0
     while spent < budget and (crowd := _first_crowd(current)) is not None:
         step = _Step.of(folder, schema, crowd, budget - spent)
-        if step.is_cut and elsewhere and _crowded(crowd.runs, 2 * CROWD) is None:
+        large = step.is_cut or step.bytes > _LARGE
+        if large and elsewhere and _crowded(crowd.runs, 2 * CROWD) is None:
             return MergeResult(current, written, crowd)
         if step.is_cut and spent and budget - spent < budget // 4:
             break  # better a larger piece next time

@@ -14,6 +14,7 @@ from headwater.files import Files
 from headwater.state.merge import Crowd, merge_crowd
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
+from headwater.state.threads import give_way
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Merging:
     def _run(self) -> None:
         assert self._now is not None
         assert self._file is not None
+        give_way()
         try:
             made = merge_crowd(self._folder, self._now.schema, self._now.crowd, self._file, self._pause)
             self._file.finish()
