@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Measured:
     state_bytes: int = 0
     memory: int = 0
     anonymous: list[int] = field(default_factory=list)
+    merging: float = 0.0
+    """Seconds for which runs were still merged beside the ticks when all events were taken in."""
 
     @property
     def rate(self) -> float:
@@ -76,10 +79,18 @@ def run(query: str, sql: str, data: Path, events: int) -> Measured:
                 found.paths |= set(tick.paths.values())
                 pipeline._driver()._max_rows = _next_size(tick.rows_in, tick.seconds)
             found.seconds = time.perf_counter() - started
+            found.merging = _waited(pipeline._driver()._merging._thread)
         found.memory, found.anonymous = memory.memory.anonymous, memory.anonymous
         found.rows = pipeline.read(query).num_rows
         found.state_bytes = size(Path(pipeline.path) / "state")
     return found
+
+
+def _waited(merging: threading.Thread | None) -> float:
+    started = time.perf_counter()
+    if merging is not None:
+        merging.join()
+    return time.perf_counter() - started
 
 
 def _next_size(rows: int, seconds: float) -> int:

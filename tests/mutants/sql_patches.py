@@ -338,6 +338,13 @@ SQL_PATCHES: tuple[Patch, ...] = (
         f"{_DIRECT} more_than_one_meaning",
     ),
     patch(
+        "a moment is as much later as the interval says",
+        "spark/direct.py",
+        'days * _UNITS["DAY"] + rest',
+        "rest",
+        f"{_DIRECT} make_interval",
+    ),
+    patch(
         "what a pattern does not find is empty, not null",
         "operators/direct.py",
         'pc.fill_null(found, "")',

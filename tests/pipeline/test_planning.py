@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,17 +76,58 @@ def test_a_function_that_is_declared_anew_counts(shop: hw.Pipeline) -> None:
     assert sorted(shop.read("doubled")["cents"].to_pylist()) == [2 * n + 1 for n in range(10)]
 
 
-def test_a_view_that_another_process_declared_first_is_planned_on_its_terms(
+def test_what_was_declared_anew_meanwhile_counts(
     shop: hw.Pipeline, planned: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declare = shop._store.declare
+    declare, tables = shop._store.declare, list[hw.Table]()
 
-    def first(name: str, kind: str, spec: dict[str, object]) -> object:
-        return declare(name, kind, {**spec, "plan": []})
+    def meanwhile(name: str, kind: str, spec: dict[str, object]) -> object:
+        monkeypatch.undo()
+        shop.drop("orders")
+        tables.append(shop.table("orders", "customer BIGINT, cents BIGINT", key="customer"))
+        return declare(name, kind, spec)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(shop._store, "declare", first)
-        shop.view("biggest", BIGGEST)
+    monkeypatch.setattr(shop._store, "declare", meanwhile)
+    shop.view("biggest", BIGGEST)
+    for cents in (9, 3):
+        tables[0].upsert([{"customer": 1, "cents": cents}])
+        shop.tick()
+    assert shop.read("biggest").to_pylist() == [{"customer": 1, "cents": 3}]
+
+
+def test_state_that_was_built_again_by_another_process_is_found_under_its_names(
+    shop: hw.Pipeline, planned: list[str], tmp_path: Path
+) -> None:
+    customers = shop.stream("customers", "id BIGINT")
+    customers.append([{"id": 1}])
+    shop.view("pairs", "SELECT c.id, o.cents FROM customers c JOIN orders o ON c.id = o.customer")
+    before = shop._store.declarations()["pairs"].spec["shares"]
+    with hw.Pipeline("shop", tmp_path / "shop") as other:
+        other.tick()
+        shutil.rmtree(tmp_path / "shop" / "state")
+        other._driver()._checked = 0
+        customers.append([{"id": 2}])
+        other.tick()
+    assert shop._store.declarations()["pairs"].spec["shares"] != before
+    customers.append([{"id": 0}])
     shop.tick()
-    assert planned == ["biggest", "biggest"]
-    assert shop.read("biggest").num_rows == 3
+    assert shop.read("pairs").num_rows == 10
+    assert_same_as_batch(shop)
+
+
+def test_two_processes_that_declare_the_same_at_once_both_have_it(
+    shop: hw.Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.stream("customers", "id BIGINT")
+    sql = "SELECT c.id, o.cents FROM customers c JOIN orders o ON c.id = o.customer"
+    declare = shop._store.declare
+    with hw.Pipeline("shop", tmp_path / "shop") as other:
+
+        def second(name: str, kind: str, spec: dict[str, object]) -> object:
+            other.view(name, sql)
+            return declare(name, kind, spec)
+
+        monkeypatch.setattr(shop._store, "declare", second)
+        assert shop.view("pairs", sql) == other.view("pairs", sql)
+    shop.tick()
+    assert_same_as_batch(shop)

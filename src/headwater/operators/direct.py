@@ -233,6 +233,13 @@ def _truncated(call: Call, value: Datum) -> Datum:
     return pa.array(_micros(value) // unit * unit, mask=_nulls(value)).cast(call.type)
 
 
+def _later(call: Call, value: Datum) -> Datum:
+    """The moments so many microseconds later; `Unsure` if that is in no year of four digits."""
+    moments = pa.array(_micros(value) + call.options[0], mask=_nulls(value)).cast(call.type)
+    _micros(moments)
+    return moments
+
+
 def _ascii(value: Datum) -> Datum:
     """The text, if every character is one byte."""
     if not pc.all(pc.string_is_ascii(value)).as_py() and pc.any(pc.is_valid(value)).as_py():
@@ -328,6 +335,7 @@ FUNCTIONS: dict[str, Callable[..., Datum]] = {
     "formatted": _formatted,
     "clock": _clock,
     "truncated": _truncated,
+    "later": _later,
     "length": _length,
     "lower": _lower,
     "upper": _upper,

@@ -43,7 +43,7 @@ class Driving:
         self._changing: Mapping[str, Schema] = {}
         self._steady: frozenset[str] = frozenset()
         self._assuming = threading.Lock()
-        self._splits: dict[int, Split] = {}
+        self._splits: dict[int, tuple[Mapping[str, str], Split]] = {}
         self._functions: Mapping[str, Udf] = {}
         self._seen: tuple[Mapping[str, Declaration], Declared] | None = None
         self.engine = engine or Engine(
@@ -82,22 +82,26 @@ class Driving:
         if (functions := self.engine.functions) != self._functions:
             self._functions = functions
             self._splits.clear()
-        found = self._splits.get(view.number)
-        return self._split(view, self._replan(view)) if found is None else found
+        shares, found = self._splits.get(view.number, (None, None))
+        if found is None or shares != view.spec.get("shares", {}):  # another process may have built all state again
+            return self._split(view, self._replan(view))
+        return found
 
-    def keep(self, view: Declaration, spec: Mapping[str, Any], plan: Plan) -> None:
+    def keep(self, view: Declaration, plan: Plan) -> None:
         """Tick a view that was declared just now by the plan that it was declared with.
 
-        Not if another process was first, or may have begun to replace a view that it reads, or if there are
-        functions, which can be declared anew: then the plan may assume something else than what is so now.
+        Not if something that it reads was declared anew meanwhile, or another process may have begun to replace a
+        view that it reads, or if there are functions, which can be declared anew.
         """
         inputs = map(self._pipeline._relations.find, plan.inputs)
-        if view.spec == spec and not self.engine.functions and all(each and each.kind != "view" for each in inputs):
+        steady = self.engine.knows(plan.inputs) and not self.engine.functions
+        if steady and all(each and each.kind != "view" for each in inputs):
             self._split(view, plan)
 
     def _split(self, view: Declaration, plan: Plan) -> Split:
         shares = view.spec.get("shares", {})
-        made = self._splits[view.number] = split(plan, lambda place, _: shares.get(place))
+        made = split(plan, lambda place, _: shares.get(place))
+        self._splits[view.number] = shares, made
         return made
 
     def _replan(self, view: Declaration) -> Plan:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from headwater.clock import Clock, SystemClock
-from headwater.errors import HeadwaterError, LeaseHeld, LogDamaged, Unavailable
+from headwater.errors import DeclarationChanged, HeadwaterError, LeaseHeld, LogDamaged, Unavailable
 from headwater.files import Files
 from headwater.lock import Lock, forget_in_child
 from headwater.log import EmbeddedLog, TopicLog
@@ -210,8 +210,14 @@ class Pipeline:
             plan, schema = driving.plan(name, sql)
             check_inputs(self._store, name, plan)
             spec = specification(name, sql, columns, plan, schema, on_error) | driving.terms(plan, on_error)
-            stored = self._store.declare(name, "view", spec)
-            driving.keep(stored, spec, plan)
+            try:
+                stored = self._store.declare(name, "view", spec)
+            except DeclarationChanged:  # the same may have been declared at once: what is shared gets other names
+                first = known_view(self._store, name, sql, columns, on_error, replace=False)
+                if first is None:
+                    raise
+                return first
+            driving.keep(stored, plan)
             return View.of(stored)
 
     def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:

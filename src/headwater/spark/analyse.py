@@ -8,7 +8,7 @@ is refused with its position in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
@@ -106,6 +106,10 @@ class Analyser:
         for name, known in list(self._registered.items()):
             if self._relation(name) != known:
                 self.forget(name)
+
+    def knows(self, names: Iterable[str]) -> bool:
+        """Whether relations are still what they were when something that reads them was planned."""
+        return all(self._registered.get(name) == self._relation(name) for name in names)
 
     def forget(self, name: str) -> None:
         """Forget a relation that was dropped or changed."""

@@ -12,10 +12,13 @@ it is silent then.
 from __future__ import annotations
 
 import gc
+import os
 import socket
 import sys
 
+import numpy.random
 import pandas  # noqa: F401
+import py4j
 import pyarrow.compute  # noqa: F401
 import pyspark.daemon
 import pyspark.worker
@@ -43,7 +46,9 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.path_importer_cache.clear()  # else each worker reads the directories of archives anew
+    for package in (pyspark, py4j):  # else each worker reads the directories of their archives anew
+        sys.path_importer_cache.pop(os.path.dirname(os.path.dirname(str(package.__file__))), None)
+    os.register_at_fork(after_in_child=numpy.random.seed)  # else all draw the same numbers
     gc.freeze()
     pyspark.daemon.worker = worker
     pyspark.daemon.manager()

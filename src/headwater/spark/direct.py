@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as arrow_types
+from py4j.java_gateway import get_field
 
 from headwater.errors import SchemaError
 from headwater.operators.direct import FIRST_MOMENT, LAST_MOMENT, Unsure, value_type
@@ -204,6 +205,9 @@ class _Compiler:
             raise _Unfit
         return self._call("truncated", given, self._moments(given, children[1]), unit)
 
+    def _timestampaddinterval(self, given: Java, children: list[Java]) -> Expression:
+        return self._call("later", given, self._moments(given, children[0]), _microseconds(children[1]))
+
     def _substring(self, given: Java, children: list[Java]) -> Expression:
         start, length = (self._constant(each) for each in children[1:])
         if start < 1 or length < 0:
@@ -275,6 +279,20 @@ def _scalar(literal: Java) -> pa.Scalar:  # noqa: PLR0911  one for each kind
     if arrow_types.is_integer(kind) or arrow_types.is_boolean(kind):
         return pa.scalar(value, kind)
     raise _Unfit
+
+
+def _microseconds(literal: Java) -> int:
+    """How long a constant interval is, where every day has 24 hours."""
+    kind = literal.dataType().sql()
+    value = literal.value() if literal.nodeName() == "Literal" else None
+    if value is None or kind.startswith(("INTERVAL YEAR", "INTERVAL MONTH")):
+        raise _Unfit
+    if kind == "INTERVAL":
+        months, days, rest = (get_field(value, each) for each in ("months", "days", "microseconds"))
+        value = days * _UNITS["DAY"] + rest if not months else LAST_MOMENT + 1
+    if abs(value) > LAST_MOMENT:
+        raise _Unfit
+    return int(value)
 
 
 def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:

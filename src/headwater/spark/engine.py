@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +71,11 @@ class Engine:
                     self._known[udf.name] = udf
             plan, schema = self._analyser.plan(name, sql)
         return numbered(plan), schema
+
+    def knows(self, names: Iterable[str]) -> bool:
+        """Whether relations are still what they were when something that reads them was planned."""
+        with self._planning:
+            return self._analyser.knows(names)
 
     def check(self, name: str, plan: Plan) -> None:
         """`ViewRefused` for what passes all checks of Spark's but the last, when it is to run it."""

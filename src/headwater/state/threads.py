@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -23,10 +24,12 @@ _FEW = 16
 def give_way() -> None:
     """Let this thread, and those that it starts, have little of a processor that others want too.
 
-    Where a thread cannot have a priority of its own, nothing changes.
+    Where a thread cannot have a priority of its own, or has less already, nothing changes.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LESS)
+        me = os.PRIO_PROCESS, threading.get_native_id()
+        with suppress(OSError):
+            os.setpriority(*me, max(_LESS, os.getpriority(*me)))
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

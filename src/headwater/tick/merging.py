@@ -54,6 +54,10 @@ class Merging:
         """The runs of an arrangement that are being merged."""
         return self._now.crowd.runs if self._now is not None and self._now.arrangement == arrangement else ()
 
+    def may_merge(self, arrangement: str) -> bool:
+        """Whether it can be merged here: not if that has failed, so that ticks do it, and tell why they cannot."""
+        return arrangement not in self._failed
+
     @property
     def files(self) -> list[str]:
         """The names of files that no tick names, and are needed."""
@@ -64,6 +68,7 @@ class Merging:
         if epoch != self._epoch:
             self.close()
             self._stop.clear()
+            self._failed.clear()
             self._epoch = epoch
 
     def committed(self, crowded: Sequence[Merge], seen: Merge | None, name: str) -> None:
@@ -74,7 +79,7 @@ class Merging:
         """
         if self._thread is not None and not self._thread.is_alive() and self._done is seen:
             self._forget()
-        waiting = [each for each in crowded if each.arrangement not in self._failed]
+        waiting = [each for each in crowded if self.may_merge(each.arrangement)]
         if self._thread is None and waiting:
             self._now = max(waiting, key=lambda each: len(each.crowd.runs))
             self._file = RunFile(self._files, self._folder, f"{name}-{uuid.uuid4().hex[:8]}.runs")
@@ -91,7 +96,7 @@ class Merging:
         except _StoppedError:
             self._file.abandon()
         except (HeadwaterError, OSError, pa.ArrowException, MemoryError):
-            self._failed.add(self._now.arrangement)  # from now on ticks do it, and tell why they cannot
+            self._failed.add(self._now.arrangement)
             self._file.abandon()
         else:
             self._done = Merge(self._now.arrangement, self._now.schema, self._now.crowd, made)

@@ -155,7 +155,8 @@ class TickState:
             large = max(_LARGE, sum(run.bytes for run in runs) // _LARGE_RUNS)
             left = {run for run in runs if run in busy or (grows and run.bytes >= large)}
             free = [run for run in runs if run not in left]
-            result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=True)
+            elsewhere = merging.may_merge(name)
+            result = merge(self.folder, self._schemas[name], free, self._file, budget, elsewhere=elsewhere)
             self._runs[name] = [*(run for run in runs if run in left), *result.runs]
             self.rewritten += result.rewritten_bytes
             if result.left is not None:
