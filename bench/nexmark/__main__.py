@@ -44,7 +44,7 @@ def compare(query: str, data: Path, warm: Path, count: int, *, peers: bool) -> l
     detail: dict[str, Any] = {**one.as_json(), "batch": limit, "stateless": query in _STATELESS}
     note = (
         f"{one.rate / limit:.1%} of batch; {len(one.ticks)} ticks, slowest {max(s for _, s in one.ticks):.1f} s; "
-        f"merged for {one.merging:.1f} s more; {one.memory / _GIB:.1f} GiB, {one.state_bytes / _GIB:.2f} GiB on disk"
+        f"merging {one.merging:.1f} s more; {one.memory / _GIB:.1f} GiB, {one.state_bytes / _GIB:.2f} GiB on disk"
     )
     if not peers:
         return [Line(query, [one.rate], None, None, "events/s", note, detail)]
