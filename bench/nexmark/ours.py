@@ -22,6 +22,8 @@ MOST_ROWS = 2_000_000
 MOST_SECONDS = 3.0
 _FIRST_ROWS = 500_000
 _LEAST_ROWS = 50_000
+_AIM = 0.6
+"""Of the seconds that a tick may take: while runs are merged beside it, it takes longer than the one before."""
 _APPENDED = 50_000
 
 
@@ -95,7 +97,7 @@ def _waited(merging: threading.Thread | None) -> float:
 
 def _next_size(rows: int, seconds: float) -> int:
     """As many rows as a tick can take in, if it goes on like this, without taking too long; at most twice these."""
-    wanted = min(MOST_ROWS, 2 * rows, int(0.7 * MOST_SECONDS * rows / seconds)) if rows else _FIRST_ROWS
+    wanted = min(MOST_ROWS, 2 * rows, int(_AIM * MOST_SECONDS * rows / seconds)) if rows else _FIRST_ROWS
     return max(_LEAST_ROWS, wanted)
 
 
