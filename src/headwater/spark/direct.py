@@ -289,7 +289,9 @@ def _microseconds(literal: Java) -> int:
         raise _Unfit
     if kind == "INTERVAL":
         months, days, rest = (get_field(value, each) for each in ("months", "days", "microseconds"))
-        value = days * _UNITS["DAY"] + rest if not months else LAST_MOMENT + 1
+        if months:
+            raise _Unfit
+        value = days * _UNITS["DAY"] + rest
     if abs(value) > LAST_MOMENT:
         raise _Unfit
     return int(value)

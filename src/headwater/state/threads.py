@@ -17,6 +17,7 @@ Result = TypeVar("Result")
 
 _THREADS = 2
 _LESS = 10
+"""Linux's niceness of threads that give way."""
 _FEW = 16
 """So few things are done before another thread has begun."""
 
