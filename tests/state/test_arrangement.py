@@ -144,12 +144,23 @@ def test_runs_of_one_file_share_one_map_and_one_descriptor(tmp_path: Path) -> No
     assert [os.path.realpath(handle) for handle in Path("/proc/self/fd").iterdir()].count(path) == 1
 
 
-def test_removed_files_are_let_go_when_others_are_opened(tmp_path: Path) -> None:
+def test_removed_files_are_let_go_when_others_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = importlib.import_module("headwater.state.open_run")
+    monkeypatch.setattr(opening, "_cache", opening._Cache())
     for number in range(50):
         (run,) = written(tmp_path, table([(number, "a", None, 5, 1)]), name=f"1-{number}-1.runs")
         Arrangement(str(tmp_path), SCHEMA, [run]).probe(np.array([5]))
         os.unlink(tmp_path / run.file)
     assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 32
+
+
+def test_runs_that_a_fill_leaves_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two operators that a fill evaluates in 512 ranges each, with all else, are more than a thousand."""
+    opening = importlib.import_module("headwater.state.open_run")
+    runs = written(tmp_path, *(table([(n, "a", None, 5, 1)]) for n in range(2_000)))
+    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
+    monkeypatch.setattr(opening, "OpenRun", None)
+    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
 
 
 def before_the_end(data: bytes) -> bytes:

@@ -23,8 +23,11 @@ from headwater.state.ready import ready
 from headwater.state.run import Run
 
 _HINT = "derived state can be deleted (the folder `state`) and is rebuilt from the log at the next start"
-_CACHED = 1024
+_CACHED = 8192
+"""More than a tick reads, or each would open all of them anew. A fill leaves hundreds for an operator."""
 _LOOK_EVERY = 32
+_LOOKED_AT = 8
+"""So many files are looked at for each that is opened, if many are open."""
 
 
 class OpenRun:
@@ -143,7 +146,8 @@ class _Cache:
         if len(self._runs) > _CACHED:
             self._runs.popitem(last=False)
         self._opened += 1
-        if self._opened % _LOOK_EVERY == 0:
+        if self._opened >= max(_LOOK_EVERY, len(self._runs) // _LOOKED_AT):
+            self._opened = 0
             gone = {path for path in {key[0] for key in self._runs} if not os.path.exists(path)}
             for key in [key for key in self._runs if key[0] in gone]:
                 del self._runs[key]
