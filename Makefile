@@ -30,17 +30,21 @@ setup: .venv/.installed
 demo: .venv/.installed
 	@$(BIN)/headwater demo
 
+# Two workers: one has every test that uses the run's Spark, the other the rest.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+# Everything, or one area: make test AREA=log. SEED=n repeats the random cases of another day.
 test: .venv/.tested
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@$(if $(SEED),SEED=$(SEED)) $(PYTEST) $(if $(AREA),--area $(AREA))
 
 check: .venv/.tested
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -m "not slow and not spark and not service"
+	@$(PYTEST) -m "not slow and not spark and not own_spark and not service"
 
 docs: .venv/.tested
 	@$(BIN)/python -m pytest tests/docs
@@ -53,9 +57,12 @@ mutants: .venv/.tested
 soak: .venv/.tested
 	@$(BIN)/python -m tests.crash.kills --kills 1000 $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.crash.driver_kills --kills 200 $(if $(SEED),--seed $(SEED))
-	@$(BIN)/python -m tests.equivalence.run --cases 1500 $(if $(SEED),--seed $(SEED))
-	@$(BIN)/python -m tests.fuzz.run --queries 1000 --ticks 4 --path both $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.crash.state_damage --flips 10000 $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.equivalence.run --grammar wide --views 1500 --restarts 0.1 $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.equivalence.run --grammar deep --views 1000 --restarts 0.1 $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
+	@$(BIN)/python -m tests.tick.bad_views --ways 200 $(if $(SEED),--seed $(SEED))
+	@HEADWATER_THOROUGH=10 $(if $(SEED),SEED=$(SEED)) $(PYTEST) --area crash,views -m "not own_spark" --timeout 36000
 
 bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark bench-plots
 

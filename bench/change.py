@@ -191,7 +191,7 @@ class Warehouse:
 
 def recomputed(data: Path, sql: str, runs: int = 2) -> float:
     """Seconds that Spark needs for the query over the Parquet files; the best of some runs."""
-    from headwater.spark.session import start  # noqa: PLC0415  brings Spark with it
+    from headwater.spark.session.start import start  # noqa: PLC0415  brings Spark with it
 
     spark = start("recompute", settings=BATCH)
     for table in tpch.COLUMNS:

@@ -22,7 +22,7 @@ from bench.processes import Peak
 from bench.progress import say
 from bench.table import Line, show
 from bench.workspace import BATCH, CACHE, scratch, size
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 QUERIES = {
     "aggregate": "SELECT l_suppkey, count(*) AS items, sum(l_extendedprice * (1 - l_discount)) AS revenue "

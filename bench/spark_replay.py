@@ -87,7 +87,7 @@ def _session(with_kafka: bool) -> Iterator[SparkSession]:
         directory = jars("spark-kafka", _ARTIFACTS)
         settings["spark.jars"] = ",".join(str(jar) for jar in sorted(directory.glob("*.jar")))
     say("starting Spark")
-    start = importlib.import_module("headwater.spark.session").start
+    start = importlib.import_module("headwater.spark.session.start").start
     spark: SparkSession = start("bench", master=f"local[{_CORES}]", settings=settings)
     try:
         yield spark
@@ -97,9 +97,9 @@ def _session(with_kafka: bool) -> Iterator[SparkSession]:
 
 def _ours(spark: SparkSession, closing: ExitStack, path: Path, count: int) -> dict[str, Query]:
     try:
-        replay: Callable[..., DataFrame] = importlib.import_module("headwater.spark.replay").replay
+        replay: Callable[..., DataFrame] = importlib.import_module("headwater.oracle.replay").replay
     except ModuleNotFoundError as missing:
-        message = f"headwater.spark.replay does not exist yet ({missing})"
+        message = f"headwater.oracle.replay does not exist yet ({missing})"
         raise CannotMeasure(message) from missing
     pipeline = closing.enter_context(open_pipeline(path))
     stream = pipeline.stream("rows", rows.SCHEMA, durability="none")

@@ -24,7 +24,7 @@ from bench.nexmark.queries import QUERIES
 from bench.processes import family, processor_seconds_of
 from bench.progress import say
 from bench.workspace import scratch
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 _RATE = 100
 _SHOP_SECONDS = 20

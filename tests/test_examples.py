@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import headwater as hw
 from headwater.testing import assert_same_as_batch
+from tests.inside import driver_of
 
 FOLDER = Path(__file__).parent.parent / "examples"
 
@@ -30,7 +31,7 @@ def test_home_timelines(
         life = timeline.tables.live(Random(5), 12)
         for _ in range(4):
             happened = set(islice(life, 150))
-            network._driver().small_rows = small_rows
+            driver_of(network).small_rows = small_rows
             assert network.tick() is not None
             assert_same_as_batch(network)
             assert timelines(network) == expected(network, timeline.LENGTH)

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "headwater"
 ORDER = (
-    {"cli", "testing"},
+    {"cli", "testing", "__init__"},
     {"examples"},
-    {"__init__"},
     {"pipeline"},
-    {"serve", "tick", "capture", "follow", "broker"},
+    {"serve", "tick", "capture", "follow", "broker", "oracle"},
+    {"backends"},
     {"spark", "read"},
     {"operators"},
-    {"views", "topics"},
+    {"evaluation"},
+    {"plan"},
+    {"catalog"},
+    {"topics"},
+    {"expressions"},
     {"state", "log"},
     {"store", "schema"},
-    {"change", "position", "clock", "errors", "crashpoint", "files", "lock", "process"},
+    {"change"},
+    {"liveness"},
+    {"format"},
+    {"attempt", "clock", "crashpoint", "files", "lock", "memory", "position", "process", "watch"},
+    {"errors"},
 )
 """From those who use to those who are used; a part may import what stands below it, and its own folder."""
+ROOMS_OF_SPARK = ({"engine"}, {"planner", "workers"}, {"evaluator"}, {"catalyst"}, {"session"})
+"""The same within `spark`."""
+OPEN_TO_THE_ORACLE = ("headwater.spark.catalyst", "headwater.spark.session")
+"""What the oracle may know of how Spark is used: not what plans, evaluates or keeps anything."""
 
 
-def level(part: str) -> int:
-    found = [number for number, parts in enumerate(ORDER) if part in parts]
+def level(part: str, order: Sequence[set[str]] = ORDER) -> int:
+    found = [number for number, parts in enumerate(order) if part in parts]
     assert found, f"{part} has no place in the order; give it one"
     return found[0]
 
@@ -42,34 +56,50 @@ def imports(path: Path) -> set[str]:
     return names
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def part_of(path: Path, folder: Path = SOURCE) -> str:
+    return path.relative_to(folder).parts[0].removesuffix(".py")
+
+
+def imports_that_point_up(folder: Path, order: Sequence[set[str]]) -> list[str]:
+    prefix = ".".join(folder.relative_to(SOURCE.parent).parts) + "."
+    wrong = []
+    for path in folder.rglob("*.py"):
+        own = part_of(path, folder)
+        for name in imports(path):
+            if not name.startswith(prefix):
+                continue
+            other = name.removeprefix(prefix).split(".")[0]
+            exists = (folder / other).is_dir() or (folder / f"{other}.py").exists()
+            if exists and other != own and level(other, order) <= level(own, order):
+                wrong.append(f"{path.relative_to(SOURCE)} imports {name}")
+    return sorted(wrong)
 
 
 def test_every_import_points_down() -> None:
-    wrong = []
-    for path in SOURCE.rglob("*.py"):
-        own = part_of(path)
-        for name in imports(path):
-            if not name.startswith("headwater."):
-                continue
-            other = name.split(".")[1]
-            exists = (SOURCE / other).is_dir() or (SOURCE / f"{other}.py").exists()
-            small_words = level(own) == len(ORDER) - 1
-            if (
-                exists
-                and other != own
-                and (level(other) < level(own) or (level(other) == level(own) and not small_words))
-            ):
-                wrong.append(f"{path.relative_to(SOURCE)} imports {name}")
-    assert not wrong, "\n".join(sorted(wrong))
+    assert not (wrong := imports_that_point_up(SOURCE, ORDER)), "\n".join(wrong)
 
 
-def test_only_the_spark_folder_imports_pyspark() -> None:
+def test_planner_evaluator_and_workers_are_rooms_of_their_own() -> None:
+    assert not (wrong := imports_that_point_up(SOURCE / "spark", ROOMS_OF_SPARK)), "\n".join(wrong)
+
+
+def test_the_oracle_knows_nothing_of_plans_state_and_changes() -> None:
+    strange = [f"headwater.{name}" for name in ("change", "plan", "state", "evaluation", "operators", "tick")]
+    wrong = [
+        f"{path.name} imports {name}"
+        for path in (SOURCE / "oracle").glob("*.py")
+        for name in imports(path)
+        if name.startswith((*strange, "headwater.spark")) and not name.startswith(OPEN_TO_THE_ORACLE)
+    ]
+    assert not wrong
+
+
+def test_only_spark_and_the_oracle_import_pyspark() -> None:
     wrong = [
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
-        if part_of(path) != "spark" and any(name.split(".")[0] == "pyspark" for name in imports(path))
+        if part_of(path) not in {"spark", "oracle"}
+        and any(name.split(".")[0] == "pyspark" for name in imports(path))
     ]
     assert not wrong
 
@@ -121,3 +151,54 @@ def test_only_files_and_locks_touch_the_disk_below_the_log() -> None:
             ):
                 wrong.append(f"{path.name}:{node.lineno} uses os.{node.attr}")
     assert not wrong
+
+
+CONCRETE = {
+    "EmbeddedLog": "log",
+    "SqliteStore": "store",
+    "LocalStateFiles": "state",
+    "LockedFiles": "liveness",
+    "SparkEngine": "spark",
+}
+"""The implementations of parts, each with where it is at home."""
+
+
+def test_only_backends_names_what_a_part_is_made_of() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)} names {node.id}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name)
+        and node.id in CONCRETE
+        and part_of(path) not in {"backends", CONCRETE[node.id]}
+    ]
+    assert not wrong
+
+
+_PRIVATE = re.compile(r"(?<!\bself)(?<!\bcls)(?<!\bos)(?<!\bsys)(?<=[\w\])])\._[a-z]")
+_SPARKS = re.compile(r"\._(jvm|jdf|jsc|jsparkSession|gateway|active_spark_context)\b")
+
+
+def test_names_of_state_and_what_is_stored_of_views_are_known_to_the_catalog_alone() -> None:
+    spelled = re.compile(r"""f["'][vt]\{|\bspec\[|\bspec\.get\(|"@next"|/letters""")
+    wrong = [
+        f"{path.relative_to(SOURCE)}: {line.strip()}"
+        for path in SOURCE.rglob("*.py")
+        if part_of(path) not in {"catalog", "store"}
+        for line in path.read_text().splitlines()
+        if spelled.search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_tests_reach_for_what_is_private_in_one_place() -> None:
+    """`tests/inside.py`; what is left elsewhere tests one module from within, and is not to become more."""
+    tests = Path(__file__).parent
+    found = [
+        f"{path.relative_to(tests)}: {line.strip()}"
+        for path in sorted(tests.rglob("*.py"))
+        if path.name != "inside.py" and path.parent.name != "mutants"
+        for line in path.read_text().splitlines()
+        if _PRIVATE.search(line) and not _SPARKS.search(line)
+    ]
+    assert len(found) <= 76, "\n".join(found)

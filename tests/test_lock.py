@@ -151,3 +151,7 @@ def test_a_signals_handler_that_asks_for_a_lock_that_its_thread_waits_for_is_ref
     finally:
         signal.signal(signal.SIGALRM, before)
     assert is_free(path)
+
+
+def test_a_lock_that_was_interrupted_while_it_was_made_is_given_up_quietly() -> None:
+    Lock.__new__(Lock).__del__()

@@ -22,7 +22,7 @@ from bench.processes import growth
 from bench.progress import say
 from bench.table import Line, memory_line, show
 from bench.workspace import CannotMeasure
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 _STATELESS = {"q0", "q1", "q2", "q10", "q14", "q21", "q22"}
 _WARMING, _QUICK_WARMING = 1_000_000, 200_000

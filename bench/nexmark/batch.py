@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from bench.nexmark.events import files
 from bench.nexmark.streams import SIDE_INPUT, STREAMS, side_input
 from bench.workspace import BATCH
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 _RUNS = 2
 

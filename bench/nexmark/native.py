@@ -13,7 +13,7 @@ from bench.nexmark.events import PART
 from bench.nexmark.ours import MOST_ROWS
 from bench.nexmark.streams import SIDE_INPUT, STREAMS, side_input
 from bench.workspace import CannotMeasure, scratch
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _WATERMARK = "4 seconds"

@@ -20,6 +20,7 @@ from headwater.errors import (
 from headwater.position import Position
 
 if TYPE_CHECKING:
+    from headwater.catalog.status import Status
     from headwater.pipeline.pipeline import Pipeline
     from headwater.pipeline.views import View
     from headwater.tick.report import Tick
@@ -30,6 +31,7 @@ __version__ = "0.1.0.dev0"
 
 _LATER = {
     "Pipeline": "headwater.pipeline.pipeline",
+    "Status": "headwater.catalog.status",
     "Stream": "headwater.topics.stream",
     "Table": "headwater.topics.table",
     "Tick": "headwater.tick.report",
@@ -56,6 +58,7 @@ __all__ = [
     "Position",
     "SchemaError",
     "SequenceGap",
+    "Status",
     "Stream",
     "Table",
     "Tick",

@@ -32,6 +32,7 @@ CRASH_POINTS: tuple[str, ...] = (
     "tick.computed",
     "tick.written",
     "tick.synced",
+    "tick.stored",
     "tick.committed",
     "tick.expired",
 )
@@ -57,6 +58,9 @@ def arm(point: str | None, *, nth: int = 1, action: Callable[[], None] = _die) -
     if point is not None and point not in CRASH_POINTS:
         msg = f"no crash point is called {point!r}"
         raise ValueError(msg)
+    if nth < 1:
+        msg = f"nth is {nth}: the first time is 1"
+        raise ValueError(msg)
     _armed.point, _armed.left, _armed.action = point, nth, action
 
 
@@ -78,7 +82,7 @@ def _arm_from_environment() -> None:
     wanted = os.environ.get("HEADWATER_CRASH_AT")
     if wanted:
         point, _, nth = wanted.partition(":")
-        if point not in CRASH_POINTS or not (nth or "1").isdecimal():
+        if point not in CRASH_POINTS or not (nth or "1").isdecimal() or int(nth or 1) < 1:
             msg = f"HEADWATER_CRASH_AT={wanted}: there is no such crash point"
             raise ValueError(msg)
         arm(point, nth=int(nth or 1))

@@ -106,7 +106,7 @@ class LeaseHeld(HeadwaterError):
 
 
 class Fenced(HeadwaterError):
-    """This process was replaced as the pipeline's driver; nothing of what it tried was committed."""
+    """This process was replaced, as the driver or as the reader of a cursor; what it tried did not happen."""
 
 
 class SequenceGap(HeadwaterError):

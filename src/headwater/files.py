@@ -6,6 +6,7 @@ Tests pass another one: to record every call, to fail the n-th, to fill the disk
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import resource
@@ -15,6 +16,11 @@ from contextlib import contextmanager, suppress
 from headwater.errors import Unavailable
 
 _MANY = 1 << 16
+_system = ctypes.CDLL(None) if hasattr(ctypes.CDLL(None), "sync_file_range") else None
+if _system is not None:
+    _system.sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+_WRITTEN_OUT = 7
+"""Linux's SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER."""
 
 
 def allow_many_files() -> None:
@@ -98,6 +104,14 @@ class Files:
         if hasattr(os, "posix_fadvise"):
             with suppress(OSError):  # it is a hint; and what is dirty is not dropped by it, only written
                 os.posix_fadvise(handle, start, length, os.POSIX_FADV_DONTNEED)
+
+    def write_out(self, handle: int, start: int, length: int) -> None:
+        """Return when the disk has these bytes, so that a later sync, of whichever file, is short.
+
+        That makes nothing lasting: the file may still be as long as it was before.
+        """
+        if _system is None or _system.sync_file_range(handle, start, length, _WRITTEN_OUT):
+            os.fdatasync(handle)
 
     def sync_folder(self, path: str) -> None:
         """Return when the folder's entries are on disk."""

@@ -145,7 +145,8 @@ class Lock:
             raise
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "_handle"):  # else an interrupt came while it was made
+            self.close()
 
 
 def is_held(path: str) -> bool:

@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from headwater import crashpoint
 from headwater.crashpoint import CRASH_POINTS
 from headwater.pipeline import Pipeline
+
+try:
+    import pytest
+except ImportError:  # all but the fixture does without
+    pytest = None  # type: ignore[assignment]
 
 __all__ = ["CRASH_POINTS", "ManualClock", "assert_same_as_batch", "crash_at", "pipeline"]
 
@@ -31,8 +34,8 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float = 0, *, by: timedelta | None = None) -> None:
-        """Move on by so many seconds, or by a timedelta."""
-        self._now += round((by.total_seconds() if by else seconds) * 1_000_000)
+        """Move on by so many seconds, and by a timedelta."""
+        self._now += round((seconds + (by.total_seconds() if by else 0)) * 1_000_000)
 
 
 @contextmanager
@@ -54,13 +57,15 @@ def assert_same_as_batch(pipeline: Pipeline, views: Collection[str] | None = Non
     Replays the log from its beginning, so it takes as long as that takes. AssertionError with the rows that differ;
     columns of floats are compared within 1e-9, since sums of them depend on the order.
     """
-    from headwater.spark.oracle import same_as_batch  # noqa: PLC0415  brings in pyspark
+    from headwater.oracle.oracle import same_as_batch  # noqa: PLC0415  brings in pyspark
 
     same_as_batch(pipeline, views)
 
 
-@pytest.fixture
-def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+def _pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     """A new pipeline in a temporary folder."""
     with Pipeline("test", tmp_path / "pipeline") as made:
         yield made
+
+
+pipeline = None if pytest is None else pytest.fixture(_pipeline, name="pipeline")

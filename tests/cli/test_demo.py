@@ -22,7 +22,7 @@ from headwater.examples.shop import VIEWS
 from .conftest import COMMAND, Headwater, Started, environment
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 def test_it_ends_by_itself_with_views_that_equal_batch_and_leaves_nothing_behind(
     shell: Headwater, tmp_path: Path
 ) -> None:
@@ -40,7 +40,7 @@ def test_it_ends_by_itself_with_views_that_equal_batch_and_leaves_nothing_behind
     assert [path.name for path in temporary.iterdir() if path.name.startswith("headwater-demo")] == []
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 def test_json_lines_show_views_that_follow_topics_and_a_named_folder_is_kept(shell: Headwater) -> None:
     done = shell("demo", "--seconds", "1", "--json", "--pipeline", "kept")
     *scenes, summary = [json.loads(line) for line in done.stdout.splitlines()]
@@ -55,7 +55,7 @@ def test_json_lines_show_views_that_follow_topics_and_a_named_folder_is_kept(she
     assert json.loads(counted)["n"] >= clicks[-1]
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 def test_ctrl_c_ends_it_with_a_summary_also_while_spark_starts(started: Callable[..., Started]) -> None:
     demo = started("demo", "--verify")
     while "customers" not in demo.line():
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_it_with_a_summary_also_while_spark_starts(started: Callable
     assert out.splitlines()[-1].startswith("In ")
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 def test_a_terminal_is_painted_over_in_place_within_its_size(folder: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
@@ -87,7 +87,7 @@ def test_a_view_that_differs_from_batch_is_told(monkeypatch: pytest.MonkeyPatch,
     def differs(_: hw.Pipeline) -> None:
         raise AssertionError("revenue: missing {'country': 'NO'}")
 
-    monkeypatch.setattr("headwater.spark.oracle.same_as_batch", differs)
+    monkeypatch.setattr("headwater.oracle.oracle.same_as_batch", differs)
     with hw.Pipeline("demo", tmp_path / "demo") as pipeline:
         assert command._compare(pipeline) == "revenue: missing {'country': 'NO'}"
 

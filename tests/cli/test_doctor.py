@@ -84,8 +84,9 @@ def test_each_topic_of_the_pipeline_is_checked(headwater: Headwater, shop: Path)
     done = headwater("doctor")
     assert done.returncode == 0
     said = " ".join(done.stdout.split())
-    assert "ok pipeline ./.headwater/shop, 4 topics" in said
+    assert "ok pipeline ./.headwater/shop, 4 topics, time zone UTC" in said
     assert "ok clicks 1 record, " in said
+    assert "ok store 0 versions kept" in said
 
 
 def test_a_damaged_segment_is_a_fault_that_names_it(headwater: Headwater, shop: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_damaged_segment_is_a_fault_that_names_it(headwater: Headwater, shop: 
     assert segment.name in done.stdout
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 @pytest.mark.slow
 def test_spark_is_really_started_when_asked(shell: Headwater) -> None:
     done = shell("doctor", "--spark")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.rows import Input
+import headwater as hw
+from headwater.cli.rows import RowInput
 
 from .conftest import COMMAND, Headwater, Started, click
 
@@ -37,7 +38,7 @@ def test_lines_are_stored_and_the_position_is_printed_alone(headwater: Headwater
 @pytest.mark.usefixtures("shop")
 def test_json_gives_rows_and_position(headwater: Headwater) -> None:
     done = headwater("produce", "clicks", "--json", given=CLICK)
-    assert json.loads(done.stdout) == {"rows": 1, "position": "clicks@0:1"}
+    assert json.loads(done.stdout) == {"rows": 1, "set_aside": 0, "position": "clicks@0:1"}
     assert done.stderr == ""
 
 
@@ -199,9 +200,31 @@ def test_a_descriptor_above_1024_can_be_waited_for() -> None:
     try:
         os.dup2(reading, 1100)
         os.write(writing, b"{}\n")
-        batches = Input(1100).batches(10, 0.01)
+        batches = RowInput(1100).batches(10, 0.01)
         assert [entry.value() for entry in next(batches)] == [{}]
     finally:
         for handle in (reading, writing, 1100):
             os.close(handle)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_bad_row_is_set_aside_if_the_topic_was_declared_so(headwater: Headwater, folder: Path) -> None:
+    with hw.Pipeline("shop", folder / ".headwater" / "shop") as shop:
+        shop.stream("s", "id BIGINT", on_error="dead_letter")
+    done = headwater("produce", "s", given='{"id": "bad"}\n{"id": 1}\n')
+    assert (done.returncode, done.stdout) == (0, "s@0:1\n")
+    assert done.stderr == "1 row stored, 1 set aside in s__dead_letters\n"
+    assert [row["raw"] for row in rows(headwater, "s__dead_letters")] == ['{"id":"bad"}']
+    assert [row["id"] for row in rows(headwater, "s")] == [1]
+    done = headwater("produce", "S", "--json", given='{"id": "bad"}\n{"id": 2}\n7\n')
+    assert json.loads(done.stdout) == {"rows": 1, "set_aside": 2, "position": "s@0:2"}
+
+
+def test_what_was_only_set_aside_before_a_bad_batch_is_not_sent_again(headwater: Headwater, folder: Path) -> None:
+    with hw.Pipeline("shop", folder / ".headwater" / "shop") as shop:
+        shop.stream("s", "id BIGINT", on_error="dead_letter")
+    done = headwater("produce", "s", "--batch", "1", given='{"id": "bad"}\n{oops}\n')
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: standard input, line 2: ")
+    assert "\n       stored: 0 rows (1 more set aside), up to line 1; nothing from line 2 on\n" in done.stderr
+    assert "correct line 2, then send again from line 2 on\n" in done.stderr

@@ -14,7 +14,7 @@ import headwater as hw
 
 from .conftest import Headwater, Started
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.own_spark
 
 PROGRAM = """
 import headwater as hw
@@ -51,13 +51,13 @@ def test_a_view_is_held_compared_switched_and_abandoned(running: Started, folder
     done = shell("views", "diff", "dear")
     assert done.stdout == "dear at tick 2: 3 rows now, 2 rows then\n- 3  3\n"
     assert json.loads(shell("views", "diff", "dear", "--json").stdout)["gone"] == [{"id": 3, "cents": 3}]
-    assert "dear@next" in shell("views").stdout
+    assert "dear is being replaced: the new version is built" in shell("views").stdout
     with hw.Pipeline("shop", path) as reader:
         assert reader.read("dear").num_rows == 3
         done = shell("views", "switch", "dear")
         assert (done.returncode, done.stdout) == (0, "dear: replaced\n"), done.stderr
         assert reader.read("dear").num_rows == 2
-    assert "dear@next" not in shell("views").stdout
+    assert "is being replaced" not in shell("views").stdout
 
     (folder / "dear.sql").write_text("SELECT count(*) AS n FROM sales")
     assert shell("views", "replace", "dear", "dear.sql", "--hold").returncode == 0
@@ -74,7 +74,7 @@ def test_a_view_is_held_compared_switched_and_abandoned(running: Started, folder
     assert done.returncode == 1
     assert "DIVIDE_BY_ZERO" in done.stderr
     assert "the old version is still served" in done.stderr
-    assert "dear@next is suspended before it was filled: [DIVIDE_BY_ZERO]" in shell("views").stdout
+    assert "dear, the new version: [DIVIDE_BY_ZERO]" in shell("views").stdout
     (folder / "dear.sql").write_text("SELECT id, cents FROM sales WHERE cents > 4")
     assert shell("views", "replace", "dear", "dear.sql").stdout == "dear: replaced\n"
 

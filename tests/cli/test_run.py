@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
+from headwater.cli import run
+from tests.inside import lease_of
 
 from .conftest import Headwater, Started
 
@@ -52,13 +54,49 @@ def test_the_file_must_exist_and_the_name_be_a_pipeline(headwater: Headwater, fo
 def test_whoever_may_not_drive_learns_it_before_spark_starts(headwater: Headwater, folder: Path) -> None:
     (folder / "program.py").write_text("from headwater import Pipeline\nshop = Pipeline('shop')")
     with hw.Pipeline("shop", folder / ".headwater" / "shop") as other:
-        other._lease.acquire()
+        lease_of(other).acquire()
         done = headwater("run", "program.py")
     assert done.returncode == 1
     assert "drives this pipeline\nhint:  stop it" in done.stderr
 
 
-@pytest.mark.spark
+def test_an_interrupt_of_a_tick_ends_with_a_line(
+    headwater: Headwater, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    (folder / "program.py").write_text("from headwater import Pipeline\nshop = Pipeline('shop')")
+    monkeypatch.setattr(hw.Pipeline, "_spark", lambda _: None)
+    monkeypatch.setattr(run, "_drive", interrupted)
+    done = headwater("run", "program.py")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "ended; nothing of a tick under way was kept\n"
+
+
+def test_ticking_beside_a_driver_is_refused_before_spark_starts(pipeline: hw.Pipeline) -> None:
+    with hw.Pipeline(pipeline.name, pipeline.path) as other:
+        lease_of(other).acquire()
+        for drive in (pipeline.tick, pipeline.run):
+            with pytest.raises(hw.LeaseHeld, match="drives this pipeline"):
+                drive()
+    assert pipeline._parts is None
+
+
+def test_a_lease_is_not_kept_by_who_cannot_start_spark(
+    pipeline: hw.Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(_: hw.Pipeline) -> None:
+        raise hw.Unavailable("there is no Java")
+
+    monkeypatch.setattr(hw.Pipeline, "_spark", no_java)
+    with pytest.raises(hw.Unavailable, match="no Java"):
+        pipeline.tick()
+    with hw.Pipeline(pipeline.name, pipeline.path) as other:
+        assert lease_of(other).acquire() == 2
+
+
+@pytest.mark.own_spark
 def test_the_first_program_runs_until_ctrl_c(
     started: Callable[..., Started], shell: Headwater, folder: Path
 ) -> None:

@@ -42,7 +42,7 @@ def test_json_lines_have_the_views_with_their_first_rows(capsys: pytest.CaptureF
 def test_a_painting_fits_the_terminal_and_covers_the_one_before(
     width: int, height: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, height)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((width, height)))
     screen = Painting()
     painted = []
     for scene in (BEFORE, AFTER, BEFORE):

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+import headwater as hw
 from headwater.cli.where import WrongUsage, find
+
+from .conftest import Headwater
 
 
 def pipeline(path: Path) -> str:
@@ -41,6 +44,24 @@ def test_several_are_listed_and_one_must_be_chosen(tmp_path: Path) -> None:
         find(None, here=str(tmp_path), environ={})
     assert caught.value.what == "there are 2 pipelines in ./.headwater: shop, stock"
     assert ".headwater/shop" in caught.value.hint
+
+
+def test_what_is_left_of_one_without_its_database_is_not_passed_over(headwater: Headwater, folder: Path) -> None:
+    path = folder / ".headwater" / "shop"
+    with hw.Pipeline("shop", path) as shop:
+        shop.stream("s", "id BIGINT").append([{"id": 1}])
+    for file in path.glob("headwater.db*"):
+        file.unlink()
+    for words in (("topics",), ("tail", "s"), ("verify",), ("topics", "--pipeline", str(path))):
+        done = headwater(*words)
+        assert done.returncode == 1
+        assert "headwater.db is missing, without which the topics that lie here cannot be read: s.1" in done.stderr
+    done = headwater("doctor")
+    assert done.returncode == 1
+    assert "headwater.db is missing" in " ".join(done.stdout.split())
+    (path / "headwater.db").touch()
+    assert "headwater.db is missing" in headwater("topics").stderr
+    assert not (path / "headwater.db").stat().st_size, "an empty one was made into a new one"
 
 
 @pytest.mark.parametrize("origin", ["--pipeline", "HEADWATER_PIPELINE"])

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from headwater.errors import HeadwaterError, SequenceGap
-from headwater.log import Cut, Log, TopicLog
+from headwater.log import Cut, Log, LogSlice, TopicDropped, TopicLog
 from headwater.position import Position
 
 SCHEMA = pa.schema([pa.field("_op", pa.int8(), nullable=False), ("id", pa.int64()), ("name", pa.string())])
@@ -31,6 +37,24 @@ def ids_in(log: Log, cut: Cut, after: Cut | None = None) -> dict[tuple[str, int]
         (topic, partition): ids(log, topic, partition, after.end(topic, partition) if after else 0, end)
         for (topic, partition), end in cut.ends.items()
     }
+
+
+_READER = """
+import importlib, json, sys
+for module, kind, fields in json.load(sys.stdin):
+    each = getattr(importlib.import_module(module), kind)(**fields)
+    for records in each.read():
+        print(json.dumps([each.partition, records.partition, records.offset, records.batch.to_pydict()["id"]]))
+"""
+
+
+def read_elsewhere(slices: Sequence[LogSlice]) -> list[list[Any]]:
+    """What another process reads from slices that travelled to it as plain data."""
+    data = [[type(each).__module__, type(each).__qualname__, asdict(each)] for each in slices]  # type: ignore[call-overload]
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", _READER]
+    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=True, cwd=root)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 class LogContract:
@@ -347,7 +371,58 @@ class LogContract:
             stop.set()
             thread.join()
 
+    # -- slices
+
+    def test_slices_have_what_is_between_two_cuts_and_any_process_can_read_them(self, log: Log) -> None:
+        log.append("clicks", {0: rows(1), 1: rows(2, 3)})
+        first = log.cut(["clicks"])
+        log.append("clicks", {1: rows(4), 2: rows(5, 6)})
+        log.append("clicks", {1: rows(7)})
+        second = log.cut(["clicks"])
+        log.append("clicks", {1: rows(8)})
+        slices = log.slices("clicks", after=first, until=second)
+        before = log.slices("clicks", after=Cut(), until=first)
+        assert log.slices("clicks", after=second, until=second) == []
+        log.close()
+        assert read_elsewhere(before) == [[0, 0, 0, [1]], [1, 1, 0, [2, 3]]]
+        assert read_elsewhere(slices) == [[1, 1, 2, [4]], [1, 1, 3, [7]], [2, 2, 0, [5, 6]]]
+
+    def test_slices_have_nothing_of_a_transaction_that_was_not_committed(self, log: Log, open_log: Open) -> None:
+        log.append("orders", {0: rows(1)})
+        for end in ("commit", "abort"):
+            transaction = log.transaction()
+            transaction.append("orders", {0: rows(2)})
+            getattr(transaction, end)()
+        log.append("orders", {0: rows(3)})
+        slices = open_log().slices("orders", after=Cut(), until=log.cut(["orders"]))
+        assert [i for each in slices for records in each.read() for i in records.batch.to_pydict()["id"]] == [
+            1,
+            2,
+            3,
+        ]
+
+    def test_slices_of_much_are_several_each_of_a_size_that_it_tells(self, log: Log) -> None:
+        text = pa.array(["z" * 1000] * 10_000)
+        for number in range(4):
+            numbers = pa.array(range(number * 10_000, (number + 1) * 10_000))
+            batch = pa.RecordBatch.from_arrays([pa.array([0] * 10_000, pa.int8()), numbers, text], schema=SCHEMA)
+            log.append("orders", {0: batch})
+        slices = log.slices("orders", after=Cut(), until=log.cut(["orders"]))
+        found = [[i for records in each.read() for i in records.batch.to_pydict()["id"]] for each in slices]
+        assert [i for part in found for i in part] == list(range(40_000))
+        assert len(slices) > 1
+        for each, part in zip(slices, found, strict=True):
+            assert each.bytes == pytest.approx(1000 * len(part), rel=0.1)
+
     # -- waiting and keeping house
+
+    def test_no_lock_stays_taken_once_what_took_it_is_done(self, log: Log) -> None:
+        log.append("clicks", {1: rows(1)})
+        log.cut(["clicks"])
+        for what, lock in log.locks():
+            assert what
+            assert lock.acquire(timeout=0)
+            lock.release()
 
     def test_a_waiting_reader_is_woken_by_another_ones_append(self, log: Log, open_log: Open) -> None:
         news = log.watch(["orders", "clicks"])
@@ -447,6 +522,32 @@ class LogContract:
             ids(log)
         with pytest.raises(HeadwaterError, match="dropped"):
             other.append("orders", {0: rows(2)})
+
+    def test_whatever_is_asked_of_a_topic_that_another_dropped_says_so(self, log: Log, open_log: Open) -> None:
+        other = open_log()
+        other.append("orders", {0: rows(1)})
+        reading = other.read("orders", 0, 0)
+        cut = other.cut(["orders"])
+        transaction = other.transaction()
+        transaction.append("orders", {0: rows(2)})
+        log.drop("orders")
+        asked: list[Callable[[], object]] = [
+            lambda: other.append("orders", {0: rows(2)}),
+            lambda: other.append("orders", {0: rows(2)}, producer="p", sequence=1),
+            transaction.commit,
+            lambda: other.cut(["clicks", "orders"]),
+            lambda: list(reading),
+            lambda: list(other.read("orders", 0, 0)),
+            lambda: other.slices("orders", after=Cut(), until=cut),
+            lambda: other.offset_at("orders", 0, 0),
+            lambda: other.trim("orders", 0, 0),
+            lambda: other.size("orders"),
+            lambda: other.verify("orders"),
+        ]
+        for ask in asked:
+            with pytest.raises(TopicDropped, match="orders: the topic was dropped"):
+                ask()
+        assert other.append("clicks", {0: rows(1)}).ends
 
     def test_offsets_increase_over_everything(self, log: Log) -> None:
         for number in range(30):

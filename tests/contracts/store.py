@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 
 import pytest
 
 from headwater.errors import DeclarationChanged, Fenced
 from headwater.store import Declaration, RunRecord, Store, TickRecord
+from tests.contracts.cursors import CursorContract
 
 Open = Callable[[], Store]
 
 
-class StoreContract:
+class StoreContract(CursorContract):
     @pytest.fixture
     def open_store(self) -> Open:
         """A function that opens the same store anew, as another process would."""
@@ -73,6 +76,22 @@ class StoreContract:
         assert store.kept("source") == "12"
         assert store.kept("unknown") is None
 
+    def test_decisions_with_a_sequence_can_be_listed_and_forgotten(self, store: Store, open_store: Open) -> None:
+        for name, number in ((b"b", 9), (b"a", 3), (b"c", 12)):
+            store.decide(name * 16, committed=True, at=1, sequence=number, places=["4/1", "4/0"])
+        store.decide(b"d" * 16, committed=True, at=1)
+        store.decide(b"e" * 16, committed=False, at=1, sequence=4)
+        found = open_store().decisions(until=9)
+        assert [(each.transaction[:1], each.sequence, each.places) for each in found] == [
+            (b"a", 3, ("4/0", "4/1")),
+            (b"b", 9, ("4/0", "4/1")),
+        ]
+        store.forget_decisions([each.transaction for each in found])
+        assert open_store().decisions(until=99) == store.decisions(until=99)
+        assert [store.decision(name * 16) for name in (b"a", b"b", b"c", b"d", b"e")] == [
+            *(None, None, True, True, False)
+        ]
+
     def test_of_a_commit_and_an_abort_at_once_all_are_told_the_same(self, open_store: Open) -> None:
         told: list[bool] = []
 
@@ -89,10 +108,40 @@ class StoreContract:
         store.decide(b"a" * 16, committed=True, at=1, durable=False)
         assert open_store().decision(b"a" * 16) is True
 
+    def test_what_is_kept_first_stays(self, store: Store, open_store: Open) -> None:
+        assert store.keep_first({"x": "1"}) == {"x": "1"}
+        assert open_store().keep_first({"x": "2", "y": "3"}) == {"x": "1", "y": "3"}
+        assert (store.kept("x"), store.kept("y")) == ("1", "3")
+
     def test_kept_values_are_replaced(self, store: Store, open_store: Open) -> None:
         store.keep({"x": "1", "y": "2"})
         store.keep({"x": "3"})
         assert (open_store().kept("x"), open_store().kept("y")) == ("3", "2")
+
+    def test_a_kept_value_is_replaced_only_if_it_is_as_expected(self, store: Store, open_store: Open) -> None:
+        assert not store.keep_if("x", "0", "1")
+        assert store.keep_if("x", None, "1")
+        assert not open_store().keep_if("x", None, "2")
+        assert not store.keep_if("x", "0", "2")
+        assert store.kept("x") == "1"
+        assert store.keep_if("x", "1", "2")
+        assert open_store().kept("x") == "2"
+
+    def test_of_many_who_replace_a_kept_value_at_once_exactly_one_does(self, open_store: Open) -> None:
+        done: list[bool] = []
+        _at_once([partial(lambda n: done.append(open_store().keep_if("x", None, str(n))), n) for n in range(6)])
+        assert sorted(done) == [False] * 5 + [True]
+
+    def test_leases_have_names_and_epochs_of_their_own(self, store: Store, open_store: Open) -> None:
+        assert store.raise_epoch({"pid": 1}, seen=0, name="follower of v") == 1
+        assert store.raise_epoch({"pid": 2}, seen=1, name="follower of v") == 2
+        assert store.lease().epoch == 0
+        assert open_store().raise_epoch({"pid": 3}, seen=0) == 1
+        found = [open_store().lease(name) for name in ("follower of v", "driver", "nobody")]
+        assert [(lease.epoch, lease.holder) for lease in found] == [(2, {"pid": 2}), (1, {"pid": 3}), (0, {})]
+        with pytest.raises(Fenced, match="follower of v"):
+            store.raise_epoch({}, seen=1, name="follower of v")
+        store.commit(TickRecord(1, 0, {}), epoch=1)  # only the driver's counts
 
     def test_each_new_driver_raises_the_epoch(self, store: Store, open_store: Open) -> None:
         assert store.lease().epoch == 0
@@ -241,6 +290,23 @@ class StoreContract:
 
         _at_once([partial(commit, number) for number in range(6)])
         assert len(done) == 1
+
+    def test_who_waits_for_a_tick_is_woken_by_its_commit(self, store: Store, open_store: Open) -> None:
+        store.raise_epoch({}, seen=0)
+        with closing(open_store().watch()) as news:
+            assert news.wait(0.0) is False
+            store.keep({"x": "1"})
+            assert news.wait(0.01) is False
+            for number in (1, 2):
+                store.commit(TickRecord(number, 0, {}), epoch=1)
+                assert news.wait(10) is True
+            assert news.wait(0.01) is False
+            timer = threading.Timer(0.05, news.wake)
+            timer.start()
+            started = time.monotonic()
+            assert news.wait(20) is True
+            assert time.monotonic() - started < 10
+            timer.join()
 
     def test_a_partitions_beginning_never_goes_back(self, store: Store, open_store: Open) -> None:
         store.set_start(3, 0, 0)

@@ -16,6 +16,7 @@ from headwater.tick.report import Tick
 from tests.crash import shop
 from tests.crash.hand_engine import drive
 from tests.crash.shared_java import SharedJava
+from tests.inside import driver_of, lease_of, planning_of
 
 OWN, SHARED, HAND = "own", "shared", "hand"
 """Whose Java it uses: its own, which dies with it; that of the parent; or none, its views being planned by hand."""
@@ -68,16 +69,17 @@ def prepare(pipeline: hw.Pipeline, engine: str) -> None:
     """Everything that needs no lease: the engine, and the plans of the views."""
     if engine == HAND:
         drive(pipeline)
-    driver = pipeline._driver()
     shop.declare_views(pipeline)
-    for view in driver._declared().views.values():
-        driver._planning.split(view)
+    parts = planning_of(pipeline)
+    catalog = parts.catalog()
+    for view in catalog.views.values():
+        parts.planning.planned(view, catalog)
 
 
 def wait_for_the_lease(pipeline: hw.Pipeline) -> None:
     while True:
         try:
-            pipeline._lease.acquire()
+            lease_of(pipeline).acquire()
         except (hw.LeaseHeld, hw.Fenced):
             time.sleep(0.01)
         else:
@@ -88,7 +90,7 @@ def go(pipe: Connection, pipeline: hw.Pipeline, turn: Turn) -> None:
     """Tick for ever."""
     crashpoint.arm(turn.point, nth=turn.nth)
     dice = random.Random(turn.seed)
-    driver = pipeline._driver()
+    driver = driver_of(pipeline)
     small = driver.small_rows
     driver.small_rows = 0 if turn.large else small
     ticks = 0

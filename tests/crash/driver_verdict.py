@@ -17,6 +17,7 @@ import headwater as hw
 from headwater.log import Cut
 from headwater.testing import assert_same_as_batch
 from tests.crash import expected, shop
+from tests.inside import log_of, store_of
 from tests.read.hand import rows_of, summed
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +66,7 @@ class TrafficAndTicks:
 
     def look(self) -> None:
         """Note the ticks that are kept now."""
-        for number, at in self._pipeline._store.ticks():
+        for number, at in store_of(self._pipeline).ticks():
             if self._seen.setdefault(number, at) != at:
                 raise Broken(f"tick {number} was committed twice")
 
@@ -157,5 +158,5 @@ def wait_until_ticked(pipeline: hw.Pipeline) -> None:
 
 
 def _left(pipeline: hw.Pipeline) -> Any:
-    last = pipeline._store.last_tick()
-    return pipeline._log.cut(shop.TOPICS, after=Cut.from_dict(last.cut)).rows if last is not None else None
+    last = store_of(pipeline).last_tick()
+    return log_of(pipeline).cut(shop.TOPICS, after=Cut.from_dict(last.cut)).rows if last is not None else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import headwater as hw
 from headwater.log import Cut
+from tests.inside import store_of, topic_of
 from tests.read.hand import Rows, rows_of
 
 Contents = dict[str, Rows]
@@ -48,7 +49,7 @@ def _sum(values: Any) -> int | None:
 def _records(pipeline: hw.Pipeline, name: str, cut: Cut) -> list[dict[str, Any]]:
     """The records below a cut, each partition's in order."""
     found = []
-    for table in pipeline._topic(name).tail():
+    for table in topic_of(pipeline, name).tail():
         for row in table.to_pylist():
             if row["_offset"] < cut.end(name, row["_partition"]):
                 found.append({key: value for key, value in row.items() if not key.startswith("_")} | _op(row))
@@ -60,7 +61,7 @@ def _op(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replayed(pipeline: hw.Pipeline, name: str, cut: Cut) -> list[dict[str, Any]]:
-    key = pipeline._topic(name).key
+    key = topic_of(pipeline, name).key
     by_key: dict[Any, dict[str, Any]] = {}
     bag: list[dict[str, Any]] = []
     for record in _records(pipeline, name, cut):
@@ -79,14 +80,14 @@ def _replayed(pipeline: hw.Pipeline, name: str, cut: Cut) -> list[dict[str, Any]
 
 def read(pipeline: hw.Pipeline, tick: int) -> Contents:
     """What can be read of every table and view at a tick."""
-    declared = pipeline._store.declarations()
+    declared = store_of(pipeline).declarations()
     names = [name for name, each in declared.items() if each.kind != "stream"]
     return {name: rows_of(pipeline.read(name, as_of=tick)) for name in names}
 
 
 def check(pipeline: hw.Pipeline) -> int:
     """Compare the newest tick with the log; returns its number."""
-    last = pipeline._store.last_tick()
+    last = store_of(pipeline).last_tick()
     assert last is not None
     found, wanted = read(pipeline, last.number), contents(pipeline, Cut.from_dict(last.cut))
     wrong = {name: (found[name] - wanted[name], wanted[name] - found[name]) for name in wanted}

@@ -7,20 +7,27 @@ milliseconds, and thousands of them can be killed, stopped, or replayed after a 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import headwater as hw
+from headwater.evaluation import ROW
 from headwater.files import Files
-from headwater.pipeline.driving import Driving
+from headwater.operators.accumulate import Aggregate
+from headwater.operators.accumulators import AggregateCall
+from headwater.operators.join import Join
+from headwater.operators.stateless import Fragment
+from headwater.pipeline.spark_parts import SparkParts
+from headwater.plan.engine import Engine
+from headwater.plan.fingerprint import Fingerprint
+from headwater.plan.operators import Field, Node, Plan, Source
+from headwater.plan.sharing import Split
 from headwater.schema import Schema, parse
-from headwater.spark.engine import Engine
+from headwater.state.files import LocalStateFiles
 from headwater.tick.driver import Driver
-from headwater.tick.small import ROW
-from headwater.views.plan import Aggregate, Call, Field, Fragment, Join, Node, Plan, Source
 
 LONG, TEXT = pa.int64(), pa.string()
 
@@ -31,13 +38,13 @@ def source(relation: str, **columns: tuple[str, pa.DataType]) -> Source:
     return Source(output, relation, tuple(name for name, _ in columns.values()))
 
 
-def _aggregate(child: Node, keys: tuple[str, ...], *calls: Call) -> Aggregate:
+def _aggregate(child: Node, keys: tuple[str, ...], *calls: AggregateCall) -> Aggregate:
     output = (*(each for each in child.output if each.name in keys), *(call.result for call in calls))
     return Aggregate(output, child=child, keys=keys, calls=calls, name="n1")
 
 
-def _sum(column: str, result: str) -> Call:
-    return Call("Sum", (column,), Field(result, LONG))
+def _sum(column: str, result: str) -> AggregateCall:
+    return AggregateCall("Sum", (column,), Field(result, LONG))
 
 
 def _revenue() -> Node:
@@ -51,7 +58,7 @@ def _revenue() -> Node:
         right_keys=("c3",),
         name="n0",
     )
-    return _aggregate(pairs, ("c4",), _sum("c2", "c5"), Call("Count", (), Field("c6", LONG)))
+    return _aggregate(pairs, ("c4",), _sum("c2", "c5"), AggregateCall("Count", (), Field("c6", LONG)))
 
 
 def _total() -> Node:
@@ -79,7 +86,7 @@ def _words() -> Node:
 
 def _clicked() -> Node:
     clicks = source("clicks", c1=("who", LONG), c2=("n", LONG))
-    return _aggregate(clicks, ("c1",), Call("Count", (), Field("c3", LONG)), _sum("c2", "c4"))
+    return _aggregate(clicks, ("c1",), AggregateCall("Count", (), Field("c3", LONG)), _sum("c2", "c4"))
 
 
 PLANS: dict[str, tuple[Callable[[], Node], str]] = {
@@ -117,6 +124,20 @@ class HandStages:
 
         return self.each(lambda item: results(made(item)), items)
 
+    def recompute(
+        self,
+        computing: Any,
+        inputs: Callable[[Any, int], pa.Table],
+        results: Callable[[Any, pa.Table], Any],
+        items: list[Any],
+    ) -> list[Any]:
+        def made(item: Any) -> pa.Table:
+            return self._engine.recompute(
+                computing, [inputs(item, place) for place in range(len(computing.leaves))]
+            )
+
+        return self.each(lambda item: results(item, made(item)), items)
+
 
 class HandEngine:
     """Plans the shop's views and nothing else."""
@@ -126,13 +147,14 @@ class HandEngine:
     def __init__(self) -> None:
         self.queries = 0
         self.meaning: dict[str, str] = {}
+        self.planned_by: dict[str, str] = {}
         self.stages = HandStages(self)
 
-    def knows(self, names: Iterable[str]) -> bool:
+    def knows(self, names: Iterable[str], relation: object) -> bool:
         """Relations are what they were."""
         return True
 
-    def plan(self, name: str, _sql: str) -> tuple[Plan, Schema]:
+    def plan(self, name: str, _sql: str, _relation: object) -> tuple[Plan, Schema]:
         root, ddl = PLANS[name]
         schema = parse(ddl)
         return Plan(root(), tuple(schema.names), appends_only=False), schema
@@ -141,14 +163,51 @@ class HandEngine:
         self.queries += 1
         return computing(table)
 
+    def recompute(
+        self, computing: Callable[[Sequence[pa.Table]], pa.Table], tables: Sequence[pa.Table]
+    ) -> pa.Table:
+        self.queries += 1
+        return computing(tables)
+
     def same(self, one: object, other: object) -> bool:
         return one == other
+
+    def kept_plan(self, path: str) -> HandEngine:
+        return self
+
+    def read(self, key: str) -> None:
+        """Nothing is kept."""
+
+    def write(self, key: str, made: Plan, marks: list[str]) -> None:
+        """Nothing is kept."""
+
+    def fingerprints(self, split: Split) -> tuple[Fingerprint, dict[str, Fingerprint]]:
+        return Fingerprint("by hand"), dict.fromkeys(split.shared, Fingerprint("by hand"))
 
     def check(self, name: str, plan: Plan) -> None:
         """Nothing here is evaluated by Spark."""
 
+    def stop(self, attempt: str) -> None:
+        """Nothing here takes long."""
+
+    def is_waiting(self, attempt: str) -> bool:
+        """There are no tasks."""
+        return False
+
+    def is_lost(self) -> bool:
+        """It is part of this process."""
+        return False
+
     def forget(self, name: str) -> None:
         """Nothing is remembered."""
+
+    has_ended = False
+
+    def ended(self, error: BaseException) -> None:
+        """There is nothing that could end."""
+
+    def cancel(self) -> None:
+        """There is nothing that another thread does."""
 
     def close(self) -> None:
         """Nothing was started."""
@@ -156,8 +215,9 @@ class HandEngine:
 
 def drive(pipeline: hw.Pipeline, *, files: Files | None = None, large: bool = False) -> Driver:
     """Have a pipeline driven without Spark; its driver makes its files through `files`."""
-    driving = Driving(pipeline, cast("Engine", HandEngine()), files)
+    state = None if files is None else LocalStateFiles(f"{pipeline.path}/state", files)
+    parts = SparkParts(pipeline, cast("Engine", HandEngine()), state)
     if large:
-        driving.driver.small_rows = 0
-    pipeline._driving = driving
-    return driving.driver
+        parts.driver.small_rows = 0
+    pipeline._parts = parts
+    return parts.driver

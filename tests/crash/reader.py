@@ -21,6 +21,7 @@ from headwater.position import Position
 from tests.crash.history import Place, Record, Tag
 from tests.crash.notes import Notes, read
 from tests.crash.writer import SEGMENT_BYTES, TOPICS, Life, declare
+from tests.inside import log_of
 
 
 def follow(life: Life, ready: Callable[[], None]) -> None:
@@ -58,7 +59,7 @@ def cut(life: Life, ready: Callable[[], None]) -> None:
     """Make cuts, each after the one before, and read what lies between, until killed."""
     pipeline = _open(life)
     dice = random.Random(life.seed)
-    log = pipeline._log
+    log = log_of(pipeline)
     ready()
     notes = Notes(Path(life.folder, "chain.notes"))
     last = Cut.from_dict(read(notes.path)[-1]["cut"]) if read(notes.path) else Cut()

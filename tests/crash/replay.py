@@ -13,10 +13,7 @@ from tests.crash.disk import Disk
 from tests.crash.ledger import Ledger
 from tests.crash.recording_files import Event
 from tests.crash.run import Run
-
-SEED = os.environ.get("HEADWATER_SEED", "headwater")
-THOROUGH = int(os.environ.get("HEADWATER_THOROUGH", "1"))
-"""How many times as many disks to try: 1 for every day, 10 and another seed for a long night."""
+from tests.seed import SEED
 
 _MEMORY = "/dev/shm"
 

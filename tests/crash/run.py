@@ -43,7 +43,7 @@ class Run:
         self.files.adopt(root)
         self.clock = ManualClock()
         self._segment_bytes = segment_bytes
-        self._logs: list[EmbeddedLog] = []
+        self.logs: list[EmbeddedLog] = []
         self._log: EmbeddedLog | None = None
         self.store = RecordingStore(os.path.join(root, "headwater.db"), self.files)
 
@@ -63,7 +63,7 @@ class Run:
             boot=self.boot,
             segment_bytes=self._segment_bytes,
         )
-        self._logs.append(log)
+        self.logs.append(log)
         for topic in self.ledger.topics:
             log.declare(topic)
         return log
@@ -190,7 +190,7 @@ class Run:
 
     def use_each_log(self) -> None:
         """One append to each place by each log that is open."""
-        for log in [log for log in self._logs if len(log._topics) == len(self.ledger.topics)]:
+        for log in [log for log in self.logs if len(log._topics) == len(self.ledger.topics)]:
             for topic, partition in self.ledger.places():
                 self.append(topic, {partition: 1}, log=log)
 
@@ -243,18 +243,18 @@ class Run:
     def abandon(self) -> None:
         """Leave everything as a killed process would: nothing is written, only the locks are free."""
         crashpoint.arm(None)
-        for log in self._logs:
+        for log in self.logs:
             if log._owner._lock is not None:
                 log._owner._lock.close()
             for partition in log._partitions.values():
                 partition.close()
-        self._logs.clear()
+        self.logs.clear()
         self.store.close()
 
     def close(self) -> None:
-        for log in self._logs:
+        for log in self.logs:
             log.close()
-        self._logs.clear()
+        self.logs.clear()
         self._log = None
         self.store.close()
 

@@ -66,7 +66,8 @@ def ticks(run: Run) -> None:
 
 
 def trims(run: Run) -> None:
-    for count in (2, 2, 2, 2, 2):
+    run.transaction({("orders", 0): 2, ("orders", 1): 1})
+    for count in (2, 2, 2, 2):
         run.append("orders", {0: count})
     run.tick()
     run.trim(("orders", 0), 6)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypedDict
 
 import headwater as hw
+from tests.inside import topic_of
+
+
+class Parts(TypedDict, total=False):
+    """The URLs of a pipeline's parts."""
+
+    log: str
+    store: str
+
 
 NAME = "drivers"
 TOPICS = ("orders", "customers", "bag", "clicks")
@@ -26,12 +36,17 @@ KEYS = {"revenue": "country", "dear": "id", "clicked": "who"}
 TOTAL = 10_000
 PAIR = (1000, 1001)
 SEGMENT_BYTES = 16 << 10
+_EMBEDDED: Parts = {}
 
 
 @contextmanager
-def opened(path: str, *, views: bool = True, retain_ticks: int = 3) -> Iterator[hw.Pipeline]:
-    """The shop, with versions that go soon. Views that are not declared yet need an engine."""
-    with hw.Pipeline(NAME, path, retain_ticks=retain_ticks, retain_for="0 seconds", master="local[2]") as pipeline:
+def opened(
+    path: str, *, views: bool = True, retain_ticks: int = 3, parts: Parts = _EMBEDDED
+) -> Iterator[hw.Pipeline]:
+    """The shop, with versions that go soon. Views that are not declared yet need an engine. `parts`: their URLs."""
+    with hw.Pipeline(
+        NAME, path, retain_ticks=retain_ticks, retain_for="0 seconds", master="local[2]", **parts
+    ) as pipeline:
         declare_topics(pipeline)
         if views:
             declare_views(pipeline)
@@ -65,7 +80,7 @@ class Traffic:
         self._dice.choice([*kinds, self._pair, self._pair])()
 
     def _topic(self, name: str) -> hw.Table:
-        topic = self._pipeline._topic(name)
+        topic = topic_of(self._pipeline, name)
         assert isinstance(topic, hw.Table)
         return topic
 
@@ -95,7 +110,7 @@ class Traffic:
         self._topic("bag").delete([self._word() for _ in range(self._dice.randint(1, 5))])
 
     def _clicks(self) -> None:
-        clicks = self._pipeline._topic("clicks")
+        clicks = topic_of(self._pipeline, "clicks")
         assert isinstance(clicks, hw.Stream)
         clicks.append([{"who": self._dice.randrange(5), "n": self._dice.randrange(-9, 9)} for _ in range(3)])
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 import pytest
 
 from headwater.errors import LogDamaged
 from headwater.log import index
-from tests.crash.replay import SEED, folder
+from tests.crash.replay import folder
 from tests.crash.victim import Outcome, Victim, batch_of
+from tests.seed import every
 
 ALL = [1, 2, 3, 4]
 
@@ -66,11 +66,11 @@ def check(outcome: Outcome, expected: list[int], path: str, begins: dict[int, in
 @pytest.mark.slow
 @pytest.mark.parametrize("boot", [1, 2])
 def test_a_flipped_bit_of_a_segment_is_harmless_or_loud(victim: Victim, boot: int) -> None:
-    """Harmless is only the padding behind a frame's body. After a power cut all bits, else every third."""
+    """Harmless is only the padding behind a frame's body. After a power cut every third bit, else every ninth."""
     whole = victim.bytes_of("segment")
     begins = frame_starts(victim, len(whole))
     silent = 0
-    for bit, outcome in flips(victim, "segment", range(0, len(whole) * 8, 3 if boot == 1 else 1), boot=boot):
+    for bit, outcome in flips(victim, "segment", every(9 if boot == 1 else 3, len(whole) * 8), boot=boot):
         check(outcome, ALL, victim.path("segment"), begins, bit)
         silent += isinstance(outcome, list)
     padding = sum(end.byte - _end_of_body(whole, start.byte) for start, end in victim.frames())
@@ -84,13 +84,13 @@ def _end_of_body(data: bytes, frame: int) -> int:
 
 @pytest.mark.slow
 def test_a_flipped_bit_in_the_last_frame_is_a_torn_tail_if_nobody_knows_that_it_was_synced(victim: Victim) -> None:
-    """After a power cut that took the tail file too; frames before are covered by its `synced`. Every fifth bit."""
+    """After a power cut that took the tail file too; frames before are covered by its `synced`. Every tenth bit."""
     whole = victim.bytes_of("segment")
     begins = frame_starts(victim, len(whole))
     last = max(begins.values())
     victim.harm(victim.path("tail"), b"")
-    victim._whole[victim.path("tail")] = b""
-    for bit, outcome in flips(victim, "segment", range(0, len(whole) * 8, 5), boot=2):
+    victim.whole[victim.path("tail")] = b""
+    for bit, outcome in flips(victim, "segment", every(10, len(whole) * 8), boot=2):
         if begins[bit // 8] == last and isinstance(outcome, list):
             assert outcome in (ALL, ALL[:-1]), f"bit {bit}: {outcome}"
         else:
@@ -101,10 +101,10 @@ def test_a_flipped_bit_in_the_last_frame_is_a_torn_tail_if_nobody_knows_that_it_
 @pytest.mark.parametrize("boot", [1, 2])
 @pytest.mark.parametrize("kind", ["tail", "sequence"])
 def test_a_flipped_bit_of_the_tail_or_sequence_file_changes_nothing(victim: Victim, kind: str, boot: int) -> None:
-    """Every third bit; appends go on too."""
+    """Every sixth bit; appends go on too."""
     with victim.opened(boot=1) as log:
         last = log.cut(["orders"]).sequence
-    for bit, outcome in flips(victim, kind, range(0, len(victim.bytes_of(kind)) * 8, 3), boot=boot):
+    for bit, outcome in flips(victim, kind, every(6, len(victim.bytes_of(kind)) * 8), boot=boot):
         assert outcome == ALL, f"bit {bit}: {outcome}"
         with victim.opened(boot=boot) as log:
             position = log.append("orders", {0: batch_of(5)})
@@ -130,11 +130,10 @@ class TestWithASealedSegmentAndAnIndex:
     @pytest.mark.slow
     @pytest.mark.parametrize("boot", [1, 2])
     def test_a_flipped_bit_of_a_sealed_segment_is_harmless_or_loud(self, victim: Victim, boot: int) -> None:
-        """Every third bit, beginning at one that the seed chooses."""
+        """Every sixth bit."""
         whole, path = victim.bytes_of("sealed"), victim.path("sealed")
         begins = frame_starts(victim, len(whole))
-        first = random.Random(f"{SEED}/{boot}").randrange(3)
-        for bit, outcome in flips(victim, "sealed", range(first, len(whole) * 8, 3), boot=boot):
+        for bit, outcome in flips(victim, "sealed", every(6, len(whole) * 8), boot=boot):
             check(outcome, ALL, path, begins, bit)
 
     @pytest.mark.parametrize("boot", [1, 2])

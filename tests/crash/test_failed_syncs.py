@@ -47,9 +47,9 @@ class _FailingSyncs(FailingFiles):
 
 def written(run: Run, row: int, log: int) -> tuple[Entry, int]:
     """A frame that one of the logs has written and not yet synced, with the generation it belongs to."""
-    partition = run._logs[log].partition("orders", 0)
+    partition = run.logs[log].partition("orders", 0)
     with partition.held() as held:
-        stamp = Stamp(run._logs[log]._numbers.take(), run.clock.now())
+        stamp = Stamp(run.logs[log]._numbers.take(), run.clock.now())
         entry = partition.write(prepare(batch_of([row])), stamp)
         return entry, held.generation
 
@@ -59,12 +59,12 @@ def two_logs(root: str) -> tuple[Run, _FailingSyncs]:
     run = Run(root, Ledger((ORDERS,), next_row=100), files=files)
     run.open()
     run.open()
-    run.append("orders", {0: 1}, log=run._logs[0])
+    run.append("orders", {0: 1}, log=run.logs[0])
     return run, files
 
 
 def rows(run: Run, log: int) -> list[int]:
-    return [row for r in run._logs[log].read("orders", 0, 0) for row in r.batch.column("id").to_pylist()]
+    return [row for r in run.logs[log].read("orders", 0, 0) for row in r.batch.column("id").to_pylist()]
 
 
 def test_whoever_waits_for_a_frame_that_another_took_back_is_told() -> None:
@@ -73,9 +73,9 @@ def test_whoever_waits_for_a_frame_that_another_took_back_is_told() -> None:
         (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
         files.failing = 1
         with pytest.raises(Unavailable, match="the batch is not stored"):
-            run._logs[0].partition("orders", 0).sync(mine, generation)
+            run.logs[0].partition("orders", 0).sync(mine, generation)
         with pytest.raises(Unavailable, match="the batch is not stored"):
-            run._logs[1].partition("orders", 0).sync(other, other_generation)
+            run.logs[1].partition("orders", 0).sync(other, other_generation)
         assert rows(run, 0) == rows(run, 1) == [100]
         run.close()
 
@@ -87,10 +87,10 @@ def test_it_is_told_also_when_another_frame_has_taken_the_place() -> None:
         (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
         files.failing = 1
         with pytest.raises(Unavailable):
-            run._logs[0].partition("orders", 0).sync(mine, generation)
+            run.logs[0].partition("orders", 0).sync(mine, generation)
         run.append("orders", {0: 20})
         with pytest.raises(Unavailable, match="the batch is not stored"):
-            run._logs[1].partition("orders", 0).sync(other, other_generation)
+            run.logs[1].partition("orders", 0).sync(other, other_generation)
         assert rows(run, 1) == list(range(100, 121))
         run.close()
 
@@ -105,7 +105,7 @@ def test_a_frame_that_another_has_synced_before_it_could_be_taken_back_is_stored
     with folder() as root:
         run, files = two_logs(root)
         (mine, generation), (other, other_generation) = written(run, 1, log=0), written(run, 2, log=1)
-        first, second = (log.partition("orders", 0) for log in run._logs[:2])
+        first, second = (log.partition("orders", 0) for log in run.logs[:2])
         is_safe_anyway = first._commit._is_safe_anyway
 
         def after_the_other(*arguments: Any, **options: Any) -> bool:
@@ -173,7 +173,7 @@ def is_killed_with_a_late_one(number: int, meanwhile: str, monkeypatch: pytest.M
     with folder() as root:
         run, files = two_logs(root)
         mine, generation = written(run, 1, log=0)
-        commit = run._logs[0].partition("orders", 0)._commit
+        commit = run.logs[0].partition("orders", 0)._commit
         late: list[tuple[Entry, int]] = []
         is_safe_anyway = commit._is_safe_anyway
 
@@ -190,7 +190,7 @@ def is_killed_with_a_late_one(number: int, meanwhile: str, monkeypatch: pytest.M
         if meanwhile == "another append":
             run.append("orders", {0: 20}, log=run.open())
         stored = is_synced(run, *late[0], log=2)
-        run.append("orders", {0: 1}, log=run._logs[2])
+        run.append("orders", {0: 1}, log=run.logs[2])
         assert stored in (2 in rows(run, 2), None), f"killed at call {number}"
         assert rows(run, 2)[-1] == run.ledger.next_row - 1
         run.close()
@@ -199,7 +199,7 @@ def is_killed_with_a_late_one(number: int, meanwhile: str, monkeypatch: pytest.M
 
 def is_killed_at_syncing(run: Run, entry: Entry, generation: int) -> bool:
     try:
-        run._logs[0].partition("orders", 0).sync(entry, generation)
+        run.logs[0].partition("orders", 0).sync(entry, generation)
     except Killed:
         return True
     except Unavailable:
@@ -213,7 +213,7 @@ def is_synced(run: Run, entry: Entry, generation: int, *, log: int = 1) -> bool 
     If it is told so, the frame must survive a power cut.
     """
     try:
-        run._logs[log].partition("orders", 0).sync(entry, generation)
+        run.logs[log].partition("orders", 0).sync(entry, generation)
     except Unavailable as error:
         return None if "not clear" in error.what else False
     disk = Disk(run.root)
@@ -246,7 +246,7 @@ def test_records_that_are_taken_back_while_they_are_cut_are_not_in_the_cut(
     with folder() as root:
         run, files = two_logs(root)
         entry, generation = written(run, 1, log=0)
-        first, second = (log.partition("orders", 0) for log in run._logs[:2])
+        first, second = (log.partition("orders", 0) for log in run.logs[:2])
         sync_to = type(second).sync_to
 
         def fail_before(partition: object, until: object) -> object:
@@ -257,9 +257,9 @@ def test_records_that_are_taken_back_while_they_are_cut_are_not_in_the_cut(
 
         monkeypatch.setattr(type(second), "sync_to", fail_before)
         with pytest.raises(Unavailable, match="taken back while they were being cut"):
-            run._logs[1].cut(["orders"])
+            run.logs[1].cut(["orders"])
         monkeypatch.undo()
-        cut = run._logs[1].cut(["orders"])
+        cut = run.logs[1].cut(["orders"])
         assert (cut.rows, cut.end("orders", 0)) == (1, 1)
         run.close()
 

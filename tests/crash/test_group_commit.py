@@ -13,6 +13,7 @@ import pytest
 from headwater import DeclarationChanged, Pipeline
 from headwater.pipeline.reopen import declared
 from tests.crash.children import child, told
+from tests.inside import log_of, topic_of
 
 WRITERS = 8
 APPENDS = 100
@@ -37,13 +38,13 @@ def append_and_count(pipe: Connection, path: Path, writer: int) -> None:
     append(pipeline, writer, WARM_UP)
     pipe.send("warm")
     pipe.recv()
-    before = pipeline._log.files.syncs
+    before = log_of(pipeline).files.syncs
     append(pipeline, writer, APPENDS)
-    pipe.send(pipeline._log.files.syncs - before)
+    pipe.send(log_of(pipeline).files.syncs - before)
 
 
 def rows(pipeline: Pipeline) -> int:
-    return sum(table.num_rows for table in pipeline._topic("orders").tail())
+    return sum(table.num_rows for table in topic_of(pipeline, "orders").tail())
 
 
 @pytest.mark.slow
@@ -63,13 +64,13 @@ def test_eight_processes_share_their_syncs(tmp_path: Path) -> None:
 def test_eight_threads_share_their_syncs(tmp_path: Path) -> None:
     with opened(tmp_path) as pipeline:
         append(pipeline, 0, WARM_UP)
-        before = pipeline._log.files.syncs
+        before = log_of(pipeline).files.syncs
         threads = [threading.Thread(target=append, args=(pipeline, number, APPENDS)) for number in range(WRITERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert (pipeline._log.files.syncs - before) / (WRITERS * APPENDS) < 0.5
+        assert (log_of(pipeline).files.syncs - before) / (WRITERS * APPENDS) < 0.5
         assert rows(pipeline) == WARM_UP + WRITERS * APPENDS
 
 
@@ -111,7 +112,7 @@ def test_many_processes_may_open_and_declare_the_same_at_once(tmp_path: Path) ->
     assert outcomes(tmp_path / "new", the_same) == ["declared"] * WRITERS
     with Pipeline("crowd", tmp_path / "new") as pipeline:
         assert set(declared(pipeline)) == {"orders", "items", "items__dead_letters"}
-        assert pipeline._topic("orders").partitions == 2
+        assert topic_of(pipeline, "orders").partitions == 2
 
 
 def test_of_many_processes_that_declare_differently_at_once_one_wins_and_the_others_are_told(

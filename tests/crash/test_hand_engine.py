@@ -10,6 +10,7 @@ import headwater as hw
 from headwater.log import Cut
 from tests.crash import expected, shop
 from tests.crash.hand_engine import drive
+from tests.inside import store_of
 from tests.read.hand import rows_of, summed
 
 
@@ -38,10 +39,10 @@ def check_changes(pipeline: hw.Pipeline) -> None:
     """At every kept tick, what changed up to it adds up to what is read, and to what the log says."""
     for name in (*shop.VIEWS, *shop.TOPICS):
         changes = list(pipeline.changes(name))
-        for number, _ in pipeline._store.ticks():
+        for number, _ in store_of(pipeline).ticks():
             assert summed(changes, number) == rows_of(pipeline.read(name, as_of=number)), (name, number)
-    for number, _ in pipeline._store.ticks():
-        record = pipeline._store.tick(number)
+    for number, _ in store_of(pipeline).ticks():
+        record = store_of(pipeline).tick(number)
         assert record is not None
         wanted = expected.contents(pipeline, Cut.from_dict(record.cut))
         assert {**expected.read(pipeline, number), **wanted} == expected.read(pipeline, number)

@@ -17,6 +17,7 @@ from headwater import Fenced, LeaseHeld, Pipeline
 from headwater.process import ProcessIdentity, _started
 from headwater.store import TickRecord
 from tests.crash.children import child, told, wait_until, wait_until_dead, wait_until_stopped
+from tests.inside import lease_of, log_of, store_of, topic_of
 
 ONE_ROW = [{"id": 1}]
 
@@ -41,7 +42,7 @@ def tick(number: int) -> TickRecord:
 def hold(pipe: Connection, path: Path) -> None:
     """Become the driver, then do nothing."""
     pipeline = opened(path)
-    pipeline._lease.acquire()
+    lease_of(pipeline).acquire()
     pipe.send("held")
     pipe.recv()
 
@@ -49,11 +50,11 @@ def hold(pipe: Connection, path: Path) -> None:
 def stop_then_commit(pipe: Connection, path: Path) -> None:
     """Become the driver, commit a tick, stop; once continued, try to commit the next one."""
     pipeline = opened(path)
-    epoch = pipeline._lease.acquire()
-    pipeline._store.commit(tick(1), epoch=epoch)
+    epoch = lease_of(pipeline).acquire()
+    store_of(pipeline).commit(tick(1), epoch=epoch)
     stop_yourself()
     try:
-        pipeline._store.commit(tick(2), epoch=epoch)
+        store_of(pipeline).commit(tick(2), epoch=epoch)
     except Fenced as error:
         pipe.send(str(error))
     pipeline.close()
@@ -65,7 +66,7 @@ def stop_in_the_store(pipe: Connection, path: Path, *, lease: bool = True) -> No
     """Stop in the middle of a write of the store."""
     with opened(path) as pipeline:
         begin(pipe, pipeline, lease=lease)
-        with pipeline._store._database.write() as connection:
+        with store_of(pipeline)._database.write() as connection:
             connection.execute("INSERT INTO kept VALUES ('half', 'done')")
             stop_yourself()
 
@@ -74,8 +75,12 @@ def stop_with(pipe: Connection, path: Path, which: str, *, lease: bool = True) -
     """Stop while holding one of the log's locks."""
     with opened(path) as pipeline:
         begin(pipe, pipeline, lease=lease)
-        partition = pipeline._log.partition("orders", 0)
-        lock = {"partition": partition.lock, "sync": partition._sync_lock, "sequence": pipeline._log._numbers.lock}
+        partition = log_of(pipeline).partition("orders", 0)
+        lock = {
+            "partition": partition.lock,
+            "sync": partition._sync_lock,
+            "sequence": log_of(pipeline)._numbers.lock,
+        }
         with lock[which]:
             stop_yourself()
 
@@ -83,7 +88,7 @@ def stop_with(pipe: Connection, path: Path, which: str, *, lease: bool = True) -
 def begin(pipe: Connection, pipeline: Pipeline, *, lease: bool) -> None:
     """Become the driver, or wait for a word."""
     if lease:
-        pipeline._lease.acquire()
+        lease_of(pipeline).acquire()
     else:
         pipe.send("ready")
         pipe.recv()
@@ -97,9 +102,9 @@ def test_a_second_driver_is_refused_while_the_first_lives(tmp_path: Path) -> Non
         assert told(pipe) == "held"
         with opened(tmp_path) as pipeline:
             with pytest.raises(LeaseHeld) as raised:
-                pipeline._lease.acquire()
+                lease_of(pipeline).acquire()
             assert f"process {holder.pid}" in raised.value.holder
-            pipeline._topic("orders").append(ONE_ROW)
+            topic_of(pipeline, "orders").append(ONE_ROW)
 
 
 def test_a_killed_drivers_lease_is_free_at_once(tmp_path: Path) -> None:
@@ -108,36 +113,36 @@ def test_a_killed_drivers_lease_is_free_at_once(tmp_path: Path) -> None:
         holder.kill()
         started = time.monotonic()
         holder.join()
-        assert pipeline._lease.acquire() == 2
+        assert lease_of(pipeline).acquire() == 2
         assert time.monotonic() - started < 2.0
-        pipeline._store.commit(tick(1), epoch=2)
+        store_of(pipeline).commit(tick(1), epoch=2)
 
 
 def test_two_that_become_the_driver_at_once_do_not_both_succeed(tmp_path: Path) -> None:
     with opened(tmp_path) as first, opened(tmp_path) as second:
-        seen = first._store.lease()
-        assert first._lease._become(seen) == 1
+        seen = store_of(first).lease()
+        assert lease_of(first)._become(seen) == 1
         with pytest.raises((LeaseHeld, Fenced)):
-            second._lease._become(seen)
+            lease_of(second)._become(seen)
 
 
 def test_a_stopped_driver_that_was_replaced_is_fenced_and_deletes_nothing(tmp_path: Path) -> None:
     with child(stop_then_commit, tmp_path) as (holder, pipe), opened(tmp_path) as pipeline:
         wait_until_stopped(holder)
         with pytest.raises(LeaseHeld):
-            pipeline._lease.acquire()
+            lease_of(pipeline).acquire()
         pipeline.take_over()
-        pipeline._store.commit(tick(2), epoch=pipeline._lease.epoch)
+        store_of(pipeline).commit(tick(2), epoch=lease_of(pipeline).epoch)
         before = {path for path in tmp_path.rglob("*") if path.is_file()}
         os.kill(holder.pid or 0, signal.SIGCONT)
         assert "epoch 1 was replaced by 2" in told(pipe)
         assert told(pipe) == "closed"
         assert before <= {path for path in tmp_path.rglob("*") if path.is_file()}
-        last = pipeline._store.last_tick()
+        last = store_of(pipeline).last_tick()
         assert last is not None
         assert last.number == 2
         with opened(tmp_path) as third, pytest.raises(LeaseHeld):
-            third._lease.acquire()
+            lease_of(third).acquire()
 
 
 def test_a_driver_stopped_inside_a_write_of_the_store_is_killed_and_nothing_of_it_stays(tmp_path: Path) -> None:
@@ -145,8 +150,8 @@ def test_a_driver_stopped_inside_a_write_of_the_store_is_killed_and_nothing_of_i
         wait_until_stopped(holder)
         pipeline.take_over()
         wait_until_dead(holder)
-        assert pipeline._store.kept("half") is None
-        pipeline._store.commit(tick(1), epoch=pipeline._lease.epoch)
+        assert store_of(pipeline).kept("half") is None
+        store_of(pipeline).commit(tick(1), epoch=lease_of(pipeline).epoch)
 
 
 def identity(pid: int) -> ProcessIdentity:
@@ -177,7 +182,7 @@ def test_a_process_that_only_has_the_drivers_number_is_not_killed(
     with child(partial(stop_in_the_store, lease=False), tmp_path) as (process, pipe), opened(tmp_path) as pipeline:
         assert told(pipe) == "ready"
         recorded = almost(identity(process.pid or 0))
-        pipeline._store.raise_epoch(dataclasses.asdict(recorded), seen=0)
+        store_of(pipeline).raise_epoch(dataclasses.asdict(recorded), seen=0)
         pipe.send("go on")
         wait_until_stopped(process)
         with pytest.raises(LeaseHeld) as raised:
@@ -185,7 +190,7 @@ def test_a_process_that_only_has_the_drivers_number_is_not_killed(
         assert str(process.pid) in raised.value.holder
         assert process.is_alive()
         os.kill(process.pid or 0, signal.SIGCONT)
-        wait_until(lambda: pipeline._store.kept("half") == "done")
+        wait_until(lambda: store_of(pipeline).kept("half") == "done")
 
 
 @pytest.mark.slow
@@ -195,8 +200,8 @@ def test_a_driver_stopped_while_it_holds_a_lock_of_the_log_is_killed(tmp_path: P
         wait_until_stopped(holder)
         pipeline.take_over()
         wait_until_dead(holder)
-        pipeline._topic("orders").append(ONE_ROW)
-        assert pipeline._log.cut(["orders"]).rows == 1
+        topic_of(pipeline, "orders").append(ONE_ROW)
+        assert log_of(pipeline).cut(["orders"]).rows == 1
 
 
 @pytest.mark.slow
@@ -213,4 +218,4 @@ def test_another_process_stopped_while_it_holds_a_lock_of_the_log_is_named_and_l
         assert str(process.pid) in str(raised.value)
         assert process.is_alive()
         os.kill(process.pid or 0, signal.SIGCONT)
-        pipeline._topic("orders").append(ONE_ROW)
+        topic_of(pipeline, "orders").append(ONE_ROW)

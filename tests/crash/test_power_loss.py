@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.crash.disk import Disk
 from tests.crash.faulty_files import Killed, MortalFiles
 from tests.crash.ledger import SCHEMA, Ledger, Operation, batch_of, text_of
 from tests.crash.recording_files import RecordingFiles, Truncated
-from tests.crash.replay import THOROUGH, Replay, folder
+from tests.crash.replay import Replay, folder
 from tests.crash.run import Run
 from tests.crash.scenarios import (
     SCENARIOS,
@@ -28,6 +29,7 @@ from tests.crash.scenarios import (
     transactions,
     with_the_other_at,
 )
+from tests.seed import THOROUGH
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 
@@ -257,9 +259,9 @@ def test_skipping_fsync_of_folders_is_noticed() -> None:
 def test_a_decision_that_is_stored_before_the_frames_are_synced_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def decide_first(commit: Commit, stored: object, identity: bytes | None, **options: object) -> object:
+    def decide_first(commit: Commit, stored: Any, identity: bytes | None, **options: object) -> object:
         if identity is not None:
-            commit._decide(identity, {}, lasting=True)
+            commit._decide(identity, {}, stored.values(), explicit=True)
         return finish(commit, stored, identity, **options)  # type: ignore[arg-type]
 
     finish = Commit._finish

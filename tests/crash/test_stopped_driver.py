@@ -21,6 +21,7 @@ from tests.crash.children import child, told, wait_until_stopped
 from tests.crash.driver import HAND, SHARED, prepare
 from tests.crash.hand_engine import drive
 from tests.crash.shared_java import SharedJava, stop
+from tests.inside import driver_of, store_of
 
 POINTS = [point for point in crashpoint.CRASH_POINTS if point.startswith("tick.")]
 TICKS_BEFORE = 9
@@ -44,7 +45,7 @@ def drive_and_stop(pipe: Connection, path: str, point: str, java: SharedJava | N
             pipeline.tick()
         some(traffic)
         if large:
-            pipeline._driver().small_rows = 0
+            driver_of(pipeline).small_rows = 0
         crashpoint.arm(point, action=stop_yourself)
         for _ in range(2):
             pipe.send(outcome(pipeline))
@@ -66,7 +67,7 @@ def outcome(pipeline: hw.Pipeline) -> str:
 
 def named_files(pipeline: hw.Pipeline) -> set[str]:
     """The files that committed ticks name."""
-    return {run.file for detail in pipeline._store.files() for run in Manifest.from_dict(detail).runs}
+    return {run.file for detail in store_of(pipeline).files() for run in Manifest.from_dict(detail).runs}
 
 
 def state_files(pipeline: hw.Pipeline) -> set[str]:
@@ -133,11 +134,11 @@ def test_a_driver_stopped_before_it_looked_at_the_state_harms_nothing_of_its_suc
         traffic = shop.Traffic(new, 1)
         some(traffic)
         old.tick()
-        old._driver()._checked = 0
+        driver_of(old)._checked = 0
         new.take_over()
         some(traffic)
-        new._driver().small_rows = 0
-        stages, calls = new._driver().engine.stages, []
+        driver_of(new).small_rows = 0
+        stages, calls = driver_of(new).engine.stages, []
 
         def each(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
             calls.append(items)
@@ -195,7 +196,7 @@ def test_a_driver_that_was_replaced_is_told_so_though_it_has_nothing_to_do(tmp_p
         assert new.tick() is None
 
 
-@pytest.mark.spark
+@pytest.mark.own_spark
 @pytest.mark.slow
 def test_a_stopped_spark_driver_that_was_replaced_is_fenced_and_views_equal_batch(tmp_path: Path) -> None:
     java = SharedJava.started()

@@ -12,6 +12,7 @@ import pytest
 
 from headwater import Pipeline, crashpoint
 from tests.crash.children import child, told
+from tests.inside import topic_of
 
 PROMPTLY = 1.0
 """Far more than it takes, for a busy machine; a follower that only polled now and then would still be too late."""
@@ -39,12 +40,12 @@ def hears(pipe: Connection, *, within: float = PROMPTLY) -> object:
 @pytest.mark.parametrize("topic", ["orders", "loose"])
 def test_a_follower_sees_what_is_there_and_then_what_another_process_appends(tmp_path: Path, topic: str) -> None:
     with opened(tmp_path) as pipeline, child(follow, tmp_path, topic) as (_, pipe):
-        pipeline._topic(topic).append([{"id": 0}])
+        topic_of(pipeline, topic).append([{"id": 0}])
         assert told(pipe) == 0
         waits = []
         for number in range(1, 21):
             started = time.monotonic()
-            pipeline._topic(topic).append([{"id": number}])
+            topic_of(pipeline, topic).append([{"id": number}])
             assert hears(pipe) == number
             waits.append(time.monotonic() - started)
         assert sorted(waits)[10] < 0.2
@@ -52,7 +53,7 @@ def test_a_follower_sees_what_is_there_and_then_what_another_process_appends(tmp
 
 def test_a_follower_sees_a_transaction_when_it_is_decided_and_not_before(tmp_path: Path) -> None:
     with opened(tmp_path) as pipeline, child(follow, tmp_path, "orders") as (_, pipe):
-        pipeline._topic("orders").append([{"id": 0}])
+        topic_of(pipeline, "orders").append([{"id": 0}])
         assert told(pipe) == 0
         undecided = []
         crashpoint.arm("transaction.synced", action=lambda: undecided.append(pipe.poll(0.3)))
@@ -84,7 +85,7 @@ def test_a_follower_goes_on_behind_a_transaction_whose_owner_died(tmp_path: Path
     with opened(tmp_path) as pipeline, child(follow, tmp_path, "loose") as (_, pipe):
         with child(stop_undecided, tmp_path) as (_, other):
             assert told(other) == "undecided"
-            pipeline._topic("loose").append([{"id": 14}])
+            topic_of(pipeline, "loose").append([{"id": 14}])
             assert not pipe.poll(0.3)
         assert hears(pipe, within=5.0) == 14
 
@@ -92,7 +93,7 @@ def test_a_follower_goes_on_behind_a_transaction_whose_owner_died(tmp_path: Path
 @pytest.mark.slow
 def test_a_follower_without_news_hardly_uses_the_processor(tmp_path: Path) -> None:
     with opened(tmp_path) as pipeline, child(follow, tmp_path, "orders") as (process, pipe):
-        pipeline._topic("orders").append([{"id": 0}])
+        topic_of(pipeline, "orders").append([{"id": 0}])
         assert told(pipe) == 0
         follower = psutil.Process(process.pid)
         assert cpu(follower, over=0.5) >= 0

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from unittest import mock
+from contextlib import contextmanager, suppress
+from itertools import islice
 
 import pytest
 
 import headwater as hw
+from headwater.backends import LOGS, STORES
+from headwater.clock import Clock
+from headwater.files import Files
 from headwater.log import EmbeddedLog
+from headwater.store import Store
 from headwater.tick.state import TickState
 from tests.crash import expected, shop
 from tests.crash.disk import Disk, State
 from tests.crash.expected import Contents
+from tests.crash.follower import plus
 from tests.crash.hand_engine import drive
 from tests.crash.recording_files import (
     Event,
@@ -29,22 +34,45 @@ from tests.crash.recording_files import (
     Synced,
     Wrote,
 )
-from tests.crash.replay import SEED, THOROUGH, folder
+from tests.crash.replay import folder
+from tests.inside import store_of
+from tests.seed import SEED, THOROUGH
 
-_LOG = "headwater.pipeline.pipeline.EmbeddedLog"
 TICKS = 11
+CURSORS = {"revenue": 2, "orders": 3, "words": 1}
+"""Relations that are read by cursors, each a tick further after so many ticks."""
 RECORDED_FROM = 9
 """Ticks before this one are played, but not replayed: the ninth merges, the tenth also forgets and sweeps."""
 
 
 @contextmanager
+def opened(root: str, *, boot: int, files: RecordingFiles | None = None) -> Iterator[hw.Pipeline]:
+    """The shop since a start of the machine; with all calls of its store and log noted, if there are `files`."""
+
+    def log(_: str, folder: str, store: Store, clock: Clock) -> EmbeddedLog:
+        return EmbeddedLog(os.path.join(folder, "log"), store, files=files or Files(), boot=boot, clock=clock)
+
+    def store(_: str, folder: str) -> Store:
+        assert files is not None
+        return RecordingStore(os.path.join(folder, "headwater.db"), files)
+
+    LOGS.add("started", log)
+    STORES.add("recorded", store)
+    parts: shop.Parts = {"log": "started:"}
+    if files is not None:
+        parts["store"] = "recorded:"
+    try:
+        with shop.opened(root, views=False, parts=parts) as pipeline:
+            yield pipeline
+    finally:
+        LOGS.remove("started")
+        STORES.remove("recorded")
+
+
+@contextmanager
 def recorded(root: str, files: RecordingFiles) -> Iterator[hw.Pipeline]:
     """The shop with all calls of its store, log and driver noted."""
-    with (
-        mock.patch("headwater.pipeline.pipeline.SqliteStore", partial(RecordingStore, files=files)),
-        mock.patch(_LOG, partial(EmbeddedLog, files=files, boot=1)),
-        shop.opened(root, views=False) as pipeline,
-    ):
+    with opened(root, boot=1, files=files) as pipeline:
         drive(pipeline, files=files)
         shop.declare_views(pipeline)
         yield pipeline
@@ -66,9 +94,12 @@ class Played:
                 for _ in range(4):
                     traffic.step()
                 assert pipeline.tick() is not None
+                for name, every in CURSORS.items():
+                    if number % every == 0:
+                        take_one(pipeline, name)
                 expected.check(pipeline)
                 self.contents[number] = expected.read(pipeline, number)
-                record = pipeline._store.tick(number)
+                record = store_of(pipeline).tick(number)
                 assert record is not None
                 self.rewritten += record.detail["rewritten"] if number >= RECORDED_FROM else 0
             self.events: list[Event] = list(files.events)
@@ -77,7 +108,7 @@ class Played:
         """After which calls to cut the power: all but most of the writes, of which some at random."""
         dice = random.Random(SEED)
         later = range(self.begin, len(self.events) + 1)
-        often = 0.15 * THOROUGH
+        often = 0.07 * THOROUGH
         return {n for n in later if not isinstance(self.events[n - 1], Wrote) or dice.random() < often}
 
 
@@ -94,7 +125,7 @@ def replayed(played: Played, *, samples: int = THOROUGH) -> int:
             if state.key() not in done:
                 done.add(state.key())
                 where = f"call {number} of {len(played.events)}, {variant} (seed {SEED!r})"
-                check(played, state, where, tick=dice.random() < 0.2)
+                check(played, state, where, tick=dice.random() < 0.1)
     return len(done)
 
 
@@ -104,15 +135,32 @@ def check(played: Played, state: State, where: str, *, tick: bool) -> None:
         root = os.path.join(parent, "disk")
         state.write_out(played.root, root)
         try:
-            with mock.patch(_LOG, partial(EmbeddedLog, boot=2)), shop.opened(root, views=False) as pipeline:
-                for number, _ in pipeline._store.ticks():
+            with opened(root, boot=2) as pipeline:
+                for number, _ in store_of(pipeline).ticks():
                     found = expected.read(pipeline, number)
                     assert found == played.contents[number], f"tick {number} is not what was committed"
+                check_cursors(played, pipeline)
                 if tick:
                     go_on(pipeline)
         except (AssertionError, hw.HeadwaterError) as error:
             msg = f"power cut after {where}: {error}"
             raise AssertionError(msg) from error
+
+
+def take_one(pipeline: hw.Pipeline, name: str) -> None:
+    """Take a table of changes by a cursor, and acknowledge it."""
+    with suppress(StopIteration):
+        next(islice(pipeline.changes(name, cursor=name), 1, None))
+
+
+def check_cursors(played: Played, pipeline: hw.Pipeline) -> None:
+    """Behind what a cursor has acknowledged, all that leads from it to the newest tick is there."""
+    newest = store_of(pipeline).ticks()[-1][0]
+    for cursor in store_of(pipeline).cursors.all():
+        total = Counter(played.contents[cursor.tick][cursor.relation]) if not cursor.filling else Counter()
+        for table in pipeline.changes(cursor.relation, cursor=cursor.name):
+            total = plus(total, table)
+        assert total == played.contents[newest][cursor.relation], f"the changes behind {cursor} are not all there"
 
 
 def go_on(pipeline: hw.Pipeline) -> None:

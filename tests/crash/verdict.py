@@ -15,6 +15,7 @@ from tests.crash import notes
 from tests.crash.history import History, Operation, Place, Record, Step, Tag, Violation, check
 from tests.crash.reader import everything
 from tests.crash.writer import TOPICS
+from tests.inside import log_of, store_of
 
 _CATCH_UP = 60.0
 
@@ -39,7 +40,7 @@ def reach(folder: Path, violations: list[Violation]) -> dict[str, int]:
             tail, chain = _tail(folder), _chain(folder)
         operations = _operations(folder)
         about = [o for o in operations if not o.topics or o.topics[0] not in {"recent", "extra"}]
-        found = pipeline._store.kept
+        found = store_of(pipeline).kept
         kept = {w: int(found(f"writer.{w}") or 0) for w in {o.writer for o in about} if found(f"writer.{w}")}
         violations += check(History(about, final, tails=[tail], chains=[chain], kept=kept))
         violations += _trimmed(pipeline, operations) + _extra(pipeline, operations)
@@ -107,7 +108,7 @@ def _chain(folder: Path) -> list[Step]:
 
 def _trimmed(pipeline: Pipeline, operations: list[Operation]) -> list[Violation]:
     """Of the topic whose beginning is forgotten, all that was acknowledged behind its start is there, once."""
-    start = pipeline._log.start("recent", 0)
+    start = log_of(pipeline).start("recent", 0)
     there = [record.tag.name for record in everything(pipeline, "recent")["recent", 0]]
     wrong = [Violation("duplicate", f"{name} in recent") for name in there if there.count(name) > 1]
     for operation in operations:

@@ -36,7 +36,7 @@ class Victim:
         self.root = root
         self._segment_bytes = segment_bytes
         self._store = SqliteStore(os.path.join(root, "headwater.db"))
-        self._whole: dict[str, bytes] = {}
+        self.whole: dict[str, bytes] = {}
         with self.opened(boot=1) as log:
             log.append("orders", {1: batch_of(1000)})
 
@@ -97,16 +97,16 @@ class Victim:
         paths = [path for path in files_below(os.path.join(self.root, "log")) if not path.endswith("lock")]
         for path in paths:
             with open(path, "rb") as file:
-                self._whole[path] = file.read()
+                self.whole[path] = file.read()
 
     def bytes_of(self, kind: str) -> bytes:
-        return self._whole[self.path(kind)]
+        return self.whole[self.path(kind)]
 
     def restore(self) -> None:
         for path in files_below(os.path.join(self.root, "log")):
-            if not path.endswith("lock") and path not in self._whole:
+            if not path.endswith("lock") and path not in self.whole:
                 os.unlink(path)
-        for path, data in self._whole.items():
+        for path, data in self.whole.items():
             with open(path, "wb") as file:
                 file.write(data)
 

@@ -16,6 +16,7 @@ from headwater.position import Position
 from headwater.topics import Stream, Table
 from tests.crash.history import Tag
 from tests.crash.notes import Notes
+from tests.inside import log_of
 
 TOPICS = ("orders", "items", "checked", "checked__dead_letters", "loose")
 """The topics that the history is about; `recent` is trimmed all the time and looked at apart."""
@@ -187,7 +188,7 @@ class Writer:
         """Append to a topic of its own kind, then forget all but its end."""
         note = self._begin(["recent"], verb="append", topic="recent")
         self._send(note)
-        log = self._pipeline._log
+        log = log_of(self._pipeline)
         if self._random.random() < 0.5:
             log.trim("recent", 0, log.partition("recent", 0).next_offset() - 30)
 

@@ -1,7 +1,8 @@
 """A page of the docs as a program: its blocks are run in order, and what they print is compared with what is shown.
 
-`python page.py PAGE` runs in the current folder. A `text` block shows what the block before it prints, with `…` for
-anything. Of a shell block, the lines that call one of our commands are run, but for those that never end.
+`python page.py PAGE` runs in the current folder, as does `run`. A `text` block shows what the block before it
+prints, with `…` for anything. Of a shell block, the lines that call one of our commands are run, but for those
+that never end.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import headwater as hw
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -39,15 +42,22 @@ def commands(block: Block) -> list[str]:
 
 
 def run(page: Path) -> None:
+    """AssertionError where a block prints something else than is shown. What pipelines it opened are closed."""
     namespace: dict[str, object] = {"__name__": "__main__"}
+    opened: list[hw.Pipeline] = []
     printed = ""
-    for block in blocks(page):
-        if block.language == "text":
-            compare(page, block, printed)
-        elif block.language == "python":
-            printed = run_python(page, block, namespace)
-        else:
-            printed = "".join(run_shell(line) for line in commands(block))
+    try:
+        for block in blocks(page):
+            if block.language == "text":
+                compare(page, block, printed)
+            elif block.language == "python":
+                printed = run_python(page, block, namespace)
+                opened += [value for value in namespace.values() if isinstance(value, hw.Pipeline)]
+            else:
+                printed = "".join(run_shell(line) for line in commands(block))
+    finally:
+        for pipeline in opened:
+            pipeline.close()
 
 
 def run_python(page: Path, block: Block, namespace: dict[str, object]) -> str:
@@ -60,8 +70,7 @@ def run_shell(line: str) -> str:
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = ["bash", "-o", "pipefail", "-c", line]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode:
-        sys.exit(f"{line}\n{done.stdout}{done.stderr}")
+    assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
@@ -69,8 +78,8 @@ def compare(page: Path, block: Block, printed: str) -> None:
     """White space within a line does not count."""
     shown = "\n".join(map(_pattern, block.code.strip("\n").splitlines()))
     given = "\n".join(" ".join(line.split()) for line in printed.strip("\n").splitlines())
-    if not re.fullmatch(shown, given):
-        sys.exit(f"{page}, line {block.line} shows\n{block.code}\nbut what was printed is\n{printed}")
+    told = f"{page}, line {block.line} shows\n{block.code}\nbut what was printed is\n{printed}"
+    assert re.fullmatch(shown, given), told
 
 
 def _pattern(line: str) -> str:

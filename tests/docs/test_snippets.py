@@ -12,27 +12,33 @@ import pytest
 import headwater as hw
 from headwater.cli.main import COMMANDS
 
-from .page import blocks, commands
+from .page import blocks, commands, run
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["README.md", "docs/tutorial.md", "docs/guide.md", "docs/reading.md", "docs/sql.md", "docs/views.md"]
+README, GUIDE = "README.md", "docs/guide.md"
+PAGES = [README, "docs/tutorial.md", GUIDE, "docs/reading.md", "docs/sql.md", "docs/views.md"]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param("README.md", marks=pytest.mark.spark),
-        pytest.param("docs/tutorial.md", marks=pytest.mark.spark),
-        "docs/guide.md",
-        pytest.param("docs/reading.md", marks=pytest.mark.spark),
-        pytest.param("docs/sql.md", marks=pytest.mark.spark),
-        pytest.param("docs/views.md", marks=pytest.mark.spark),
-    ],
-)
-def test_every_block_runs_and_prints_what_is_shown(page: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(Path(__file__).parent / "page.py"), str(ROOT / page)]
+@pytest.mark.own_spark
+def test_the_readme_runs_in_a_process_of_its_own_and_prints_what_is_shown(tmp_path: Path) -> None:
+    command = [sys.executable, str(Path(__file__).parent / "page.py"), str(ROOT / README)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in {README, GUIDE}])
+def test_every_block_runs_and_prints_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(ROOT / page)
+
+
+def test_the_guide_needs_no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(ROOT / GUIDE)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headwater as hw
-from headwater.views.describe import describe
+from headwater.plan.describe import describe
+from tests.inside import plan_of
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +35,7 @@ def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
 def test_the_page_says_what_the_planner_does(
     pipeline: hw.Pipeline, construct: str, sql: str, kind: str, cost: str
 ) -> None:
-    plan, _ = pipeline._spark().plan("v", sql)
+    plan = plan_of(pipeline, "v", sql)
     lines = describe(plan)
     stateful = [line for line in lines if line["state"]]
     assert (stateful[0]["kind"] if stateful else "linear") == kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headwater import Pipeline
 from tests.equivalence.traffic import Operation, Step, Topic, Transaction
+from tests.inside import topic_of
 
 
 def declare(pipeline: Pipeline, topic: Topic) -> None:
@@ -26,4 +27,4 @@ def apply(pipeline: Pipeline, step: Step) -> None:
 
 
 def _operate(pipeline: Pipeline, operation: Operation) -> None:
-    getattr(pipeline._topic(operation.topic), operation.verb)(list(operation.rows))
+    getattr(topic_of(pipeline, operation.topic), operation.verb)(list(operation.rows))

@@ -1,37 +1,84 @@
-"""A case: one pipeline with several random views and random traffic, wholly determined by its seed."""
+"""A case: one pipeline with several views and what happens to it, wholly determined by its grammar and seed.
+
+Two grammars make cases. `wide` ones have random topics and views over views; `deep` ones have one deeply composed
+query for each view, over four tables that are always the same.
+"""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from tests.equivalence.queries import Queries, Query, Relation
-from tests.equivalence.traffic import Step, Topic, Traffic, topics
+from tests.equivalence.traffic import Step, Topic
 
-ZONES = ("UTC", "UTC", "Europe/Oslo", "America/New_York")
+PATHS = ("small", "large")
+
+
+class Query(Protocol):
+    """Something that can be written as SQL."""
+
+    def sql(self) -> str:
+        """The SQL."""
+        ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """A query of which only the text is known."""
+
+    text: str
+
+    def sql(self) -> str:
+        """The text."""
+        return self.text
 
 
 @dataclass(frozen=True)
 class View:
-    """A view and what it reads. `since` is the number of the tick before which it is declared."""
+    """A view and what it reads, declared before tick `since`.
+
+    It may be dropped before tick `dropped` and declared again before tick `again`.
+    """
 
     name: str
-    sql: str
-    reads: frozenset[str]
-    since: int
+    query: Query
+    reads: frozenset[str] = frozenset()
+    since: int = 0
+    dropped: int | None = None
+    again: int | None = None
+
+    def is_there(self, tick: int) -> bool:
+        """Whether it is declared in a tick."""
+        gone = self.dropped is not None and self.dropped <= tick and (self.again is None or tick < self.again)
+        return self.since <= tick and not gone
 
 
 @dataclass(frozen=True)
 class Case:
-    """Topics, views, and what happens between the ticks. `max_rows` is None for the default."""
+    """Topics, views, and what happens between the ticks. `max_rows` is None for the default.
 
+    The pipeline is opened anew before tick `reopened`; if it `restarts`, every tick is in a process of its own,
+    which declares everything again in another order.
+    """
+
+    grammar: str
     seed: int
-    timezone: str
-    max_rows: int | None
+    path: str
     topics: tuple[Topic, ...]
     views: tuple[View, ...]
     ticks: tuple[tuple[Step, ...], ...]
-    reopened: int | None
+    timezone: str = "UTC"
+    max_rows: int | None = None
+    reopened: int | None = None
+    restarts: bool = False
+
+    @property
+    def query(self) -> Query:
+        """The only query."""
+        (view,) = self.views
+        return view.query
 
     def only(self, name: str) -> Case:
         """The same case with one view and what it reads."""
@@ -39,51 +86,37 @@ class Case:
         for view in reversed(self.views):
             if view.name in needed:
                 needed |= view.reads
-        views = tuple(view for view in self.views if view.name in needed)
-        return Case(self.seed, self.timezone, self.max_rows, self.topics, views, self.ticks, self.reopened)
+        return replace(self, views=tuple(view for view in self.views if view.name in needed))
+
+    def with_query(self, query: Query) -> Case:
+        """The same case with another query in place of its only one."""
+        return replace(self, views=(replace(self.views[0], query=query),))
+
+    def with_lives(self) -> Case:
+        """The same case in which some views that nobody reads are dropped, and most of them declared again."""
+        chance = random.Random(f"{self.seed}:lives")
+        read = {name for view in self.views for name in view.reads}
+        return replace(
+            self, views=tuple(view if view.name in read else self._mortal(chance, view) for view in self.views)
+        )
+
+    def _mortal(self, chance: random.Random, view: View) -> View:
+        last = len(self.ticks) - 1
+        if view.since >= last or chance.random() > 0.25:
+            return view
+        dropped = chance.randint(view.since + 1, last)
+        again = chance.randint(dropped, last) if chance.random() < 0.7 else None
+        return replace(view, dropped=dropped, again=again)
 
 
-def make_case(seed: int) -> Case:
-    """The case of a seed."""
-    chance = random.Random(seed)
-    declared = topics(chance)
-    max_rows = chance.choices([None, 1, 7], [85, 5, 10])[0]
-    count = chance.randint(3, 4) if max_rows == 1 else chance.randint(6, 12)
-    traffic = Traffic(chance, declared)
-    largest = 3 if max_rows == 1 else 7
-    beginning = traffic.beginning(2 * largest)
-    later = [traffic.between_ticks(largest) for _ in range(count - 1)]
-    return Case(
-        seed=seed,
-        timezone=chance.choice(ZONES),
-        max_rows=max_rows,
-        topics=tuple(declared),
-        views=tuple(_views(chance, declared, count)),
-        ticks=tuple(tuple(steps) for steps in chance.choice([[beginning, *later], [[], beginning, *later[1:]]])),
-        reopened=chance.randrange(1, count) if chance.random() < 0.15 else None,
-    )
-
-
-def _views(chance: random.Random, declared: list[Topic], count: int) -> list[View]:
-    plain = [relation for topic in declared for relation in topic.relations()]
-    logs = [relation for relation in plain if relation.name.endswith("__log")]
-    tables = [relation for relation in plain if relation not in logs]
-    queries = Queries(chance, tables)
-    views: list[View] = []
-    made: list[Relation] = []
-    for number in range(chance.randint(5, 8)):
-        seen = chance.sample(made, k=min(len(made), chance.choice([0, 1, 2])))
-        queries.relations = tables + seen + ([chance.choice(logs)] if chance.random() < 0.25 else [])
-        query = queries.view()
-        name = f"v{number}"
-        reads = frozenset(relation.name for relation in queries.relations if f"{relation.name} " in query.sql)
-        earliest = max([view.since for view in views if view.name in reads], default=0)
-        late = chance.randrange(count) if chance.random() < 0.2 else 0
-        views.append(View(name, query.sql, reads, max(earliest, late)))
-        if not _is_too_much(query):
-            made.append(Relation(name, query.columns, query.retracts, query.rows))
-    return views
-
-
-def _is_too_much(query: Query) -> bool:
-    return query.rows > 300
+def in_any_order(chance: random.Random, views: Collection[View]) -> list[View]:
+    """The views in a random order in which each comes after those that it reads."""
+    names = {view.name for view in views}
+    waiting = chance.sample(list(views), k=len(views))
+    made: list[View] = []
+    while waiting:
+        done = {view.name for view in made}
+        ready = next(view for view in waiting if view.reads & names <= done)
+        waiting.remove(ready)
+        made.append(ready)
+    return made

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import pyarrow as pa
 
 from headwater import Pipeline, VersionExpired
-from headwater.spark.naive import bits, plain
+from headwater.oracle.naive import bits, plain
 
 _LEADING = ["_tick", "_weight"]
 

@@ -1,4 +1,4 @@
-"""One Spark for the tests of a file, and a shop on each path."""
+"""A shop on each path, whose state is packed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 import headwater as hw
 from headwater.state import packed
-from tests.equivalence.campaign import PATHS
+from tests.equivalence.cases import PATHS
 from tests.equivalence.shop import Shop
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _running(spark: SparkSession) -> None:
-    """Pipelines find Spark running."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,6 +9,7 @@ from typing import Any
 import headwater as hw
 from headwater.testing import ManualClock, assert_same_as_batch
 from tests.equivalence.changes import changes_add_up
+from tests.inside import driver_of, store_of
 
 
 class Shop:
@@ -32,7 +33,7 @@ class Shop:
     def moved(self) -> hw.Tick | None:
         """A tick on the chosen path."""
         if self.path == "large":
-            self.pipeline._driver().small_rows = 0
+            driver_of(self.pipeline).small_rows = 0
         return self.pipeline.tick()
 
     def tick(self) -> hw.Tick:
@@ -44,6 +45,13 @@ class Shop:
         for name in self._views:
             changes_add_up(self.pipeline, name, since=tick.number - 1)
         return tick
+
+    @property
+    def queries(self) -> int:
+        """How many expressions Spark evaluated in this process for the last tick."""
+        last = store_of(self.pipeline).last_tick()
+        assert last is not None
+        return int(last.detail["queries"])
 
     def rows(self, name: str) -> list[tuple[Hashable, ...]]:
         """The rows of a view as tuples, sorted."""

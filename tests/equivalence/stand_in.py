@@ -12,11 +12,12 @@ from typing import Any, cast
 import pyarrow as pa
 
 from headwater.log import Cut
+from headwater.oracle.oracle import _batch
 from headwater.pipeline import Pipeline
 from headwater.pipeline.reopen import declared
-from headwater.spark.oracle import _batch
 from headwater.store import Declaration, Store, TickRecord
 from headwater.topics import Topic
+from tests.inside import log_of, store_of, topic_of
 
 
 class StandIn:
@@ -28,20 +29,23 @@ class StandIn:
         self._udfs: dict[str, Any] = {}
         self._pipeline = pipeline
         self._views = {
-            name: Declaration(name, "view", 1000 + number, {"sql": sql})
+            name: Declaration(name, "view", 1000 + number, {"sql": sql, "key": [], "schema": "", "inputs": []})
             for number, (name, sql) in enumerate(views.items())
         }
-        self._store = cast("Store", SimpleNamespace(last_tick=self._last_tick, declarations=self._declarations))
+        self._store = cast(
+            "Store", SimpleNamespace(last_tick=self._last_tick, declarations=self._declarations, kept={}.get)
+        )
 
     def _last_tick(self) -> TickRecord:
-        cut = self._pipeline._log.cut(list(declared(self._pipeline)))
+        cut = log_of(self._pipeline).cut(list(declared(self._pipeline)))
         return TickRecord(7, 0, cut.as_dict())
 
     def _declarations(self) -> dict[str, Declaration]:
-        return {**self._pipeline._store.declarations(), **self._views}
+        return {**store_of(self._pipeline).declarations(), **self._views}
 
     def _topic(self, name: str) -> Topic:
-        return self._pipeline._topic(name)
+        found: Topic = topic_of(self._pipeline, name)
+        return found
 
     def read(self, name: str, *, as_of: int | None = None) -> pa.Table:
         assert as_of == 7

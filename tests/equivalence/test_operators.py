@@ -68,6 +68,36 @@ def test_a_users_function(shop: Shop) -> None:
     assert shop.rows("sums") == [(1, 17)]
 
 
+def test_a_subquery_in_the_arguments_of_a_users_function(shop: Shop) -> None:
+    shop.pipeline.udf("twice", lambda a: None if a is None else 2 * a, "BIGINT")
+    shop.pipeline.udf("both", lambda a, b: a + b, "BIGINT", kind="pandas")
+    t = shop.table("t", "id INT, x BIGINT", key="id")
+    u = shop.table("u", "id INT, x BIGINT", key="id")
+    greatest, own = "(SELECT max(x) FROM u)", "(SELECT max(x) FROM u WHERE u.id = t.id)"
+    shop.view("twice", f"SELECT id, twice({greatest}) AS y FROM t")
+    shop.view("own", f"SELECT id, twice({own}) AS y FROM t")
+    shop.view("of_pandas", f"SELECT id, both(x, {greatest}) + both(twice({greatest}), {own}) AS y FROM t")
+    shop.view("chosen", f"SELECT id FROM t WHERE twice({greatest}) > both(x, (SELECT count(*) FROM u))")
+    shop.view("groups", f"SELECT twice({greatest}) + x % 2 AS g, max(both(x, {greatest})) AS y FROM t GROUP BY 1")
+    shop.view("inside", "SELECT id, twice((SELECT max(twice(x)) FROM u)) AS y FROM t")
+    shop.view("any", "SELECT id, twice(if(EXISTS (SELECT 1 FROM u WHERE x > 5), 1, 0)) AS y FROM t")
+    t.upsert([{"id": 1, "x": 1}, {"id": 2, "x": None}, {"id": 3, "x": 3}])
+    shop.tick()
+    shop.view("alone", f"SELECT twice({greatest}) AS y")
+    shop.view("all_pairs", f"SELECT t.id, u.id AS other FROM t JOIN u ON twice(t.x + {greatest}) > u.x")
+    u.upsert([{"id": 1, "x": 5}, {"id": 3, "x": 4}])
+    shop.tick()
+    assert shop.rows("twice") == [(1, 10), (2, 10), (3, 10)]
+    assert shop.rows("own") == [(1, 10), (2, None), (3, 8)]
+    u.upsert([{"id": 1, "x": 9}])
+    t.delete([2])
+    shop.tick()
+    u.delete([1])
+    t.upsert([{"id": 3, "x": 7}])
+    shop.tick()
+    assert shop.rows("alone") == [(8,)]
+
+
 def test_the_log_of_a_topic_is_a_stream(shop: Shop) -> None:
     prices = shop.table("prices", "sku STRING, cents INT", key="sku")
     shop.view("history", "SELECT _op AS op, sku, cents FROM prices__log")

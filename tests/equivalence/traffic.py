@@ -107,7 +107,7 @@ class Traffic:
     def _some_rows(self, topic: Topic, largest: int) -> list[Row]:
         if topic.kind != "table":
             return self._new_rows(topic, largest)
-        rows = [self._row(topic, self._key(topic)) for _ in range(self.chance.randint(1, largest))]
+        rows = [self.row(topic, self.key_of(topic)) for _ in range(self.chance.randint(1, largest))]
         self._seen[topic.name] += rows
         return rows
 
@@ -137,7 +137,7 @@ class Traffic:
         rows: list[Row] = []
         for _ in range(self.chance.randint(1, largest)):
             seen = self._seen[topic.name]
-            row = self.chance.choice(seen) if seen and self.chance.random() < 0.25 else self._row(topic)
+            row = self.chance.choice(seen) if seen and self.chance.random() < 0.25 else self.row(topic)
             rows += [row] * (self.chance.choice([2, 3]) if self.chance.random() < 0.15 else 1)
             self._seen[topic.name].append(row)
         return rows
@@ -146,16 +146,16 @@ class Traffic:
         """Rows that are there, that were there, or that never were."""
         seen = self._seen[topic.name]
         count = len(seen) if self.chance.random() < 0.1 else self.chance.randint(1, 4)
-        return [self.chance.choice(seen) if self.chance.random() < 0.9 else self._row(topic) for _ in range(count)]
+        return [self.chance.choice(seen) if self.chance.random() < 0.9 else self.row(topic) for _ in range(count)]
 
-    def _row(self, topic: Topic, key: Row | None = None) -> Row:
+    def row(self, topic: Topic, key: Row | None = None) -> Row:
         filled = set(topic.required) | set(topic.key)
         row = {name: value(self.chance, kind, nulls=0 if name in filled else 0.15) for name, kind in topic.columns}
         return {**row, **(key or {})}
 
     # -- tables
 
-    def _key(self, topic: Topic) -> Row:
+    def key_of(self, topic: Topic) -> Row:
         pool = self._keys[topic.name]
         return pool[0] if self.chance.random() < 0.3 else self.chance.choice(pool)
 
@@ -166,17 +166,17 @@ class Traffic:
         if choice < 0.4:
             every = self.chance.random() < 0.1
             count = self.chance.randint(1, 3)
-            keys = self._keys[topic.name] if every else [self._key(topic) for _ in range(count)]
+            keys = self._keys[topic.name] if every else [self.key_of(topic) for _ in range(count)]
             return [Operation(topic.name, "delete", tuple(keys))]
         return [Operation(topic.name, "upsert", tuple(self._some_rows(topic, largest)))]
 
     def _there_and_back(self, topic: Topic) -> list[Operation]:
         """A change that is taken back: by the old row, or by a delete and the row again."""
         seen = self._seen[topic.name]
-        old = self.chance.choice(seen) if seen else self._row(topic, self._key(topic))
+        old = self.chance.choice(seen) if seen else self.row(topic, self.key_of(topic))
         key = {name: old[name] for name in topic.key}
         between = [
-            Operation(topic.name, "upsert", (self._row(topic, key),)),
+            Operation(topic.name, "upsert", (self.row(topic, key),)),
             Operation(topic.name, "delete", (key,)),
         ]
         again = Operation(topic.name, "upsert", (old,))

@@ -13,6 +13,7 @@ from headwater.log import EmbeddedLog, TopicLog
 from headwater.store import SqliteStore
 from tests.contracts.log import SCHEMA, rows
 from tests.contracts.log import ids as ids_of
+from tests.inside import topic_of
 
 BOOT = 1
 TOPIC = TopicLog("orders", 1, SCHEMA)
@@ -37,7 +38,7 @@ def written(folder: Path) -> Path:
 
 def ids(folder: Path) -> list[int]:
     with Pipeline("test", folder) as pipeline:
-        return [number for table in pipeline._topic("orders").tail() for number in table["id"].to_pylist()]
+        return [number for table in topic_of(pipeline, "orders").tail() for number in table["id"].to_pylist()]
 
 
 @pytest.mark.parametrize("lost", [1, 60, 64, 200])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from headwater import Pipeline, Stream, crashpoint
+from tests.inside import log_of, topic_of
 
 A_WHILE = 0.2
 
@@ -25,7 +26,7 @@ def opened(path: Path) -> Pipeline:
 
 
 def stream(pipeline: Pipeline, name: str) -> Stream:
-    topic = pipeline._topic(name)
+    topic = topic_of(pipeline, name)
     assert isinstance(topic, Stream)
     return topic
 
@@ -61,12 +62,12 @@ def still_runs(future: Future[Any]) -> bool:
 def test_an_append_takes_its_number_only_when_it_holds_the_lock(tmp_path: Path) -> None:
     with opened(tmp_path) as pipeline:
         last: list[int] = []
-        crashpoint.arm("append.locked", action=lambda: last.append(pipeline._log._numbers.last()))
+        crashpoint.arm("append.locked", action=lambda: last.append(log_of(pipeline)._numbers.last()))
         try:
             stream(pipeline, "orders").append([{"id": 1}])
         finally:
             crashpoint.arm(None)
-        (records,) = pipeline._log.read("orders", 0, 0)
+        (records,) = log_of(pipeline).read("orders", 0, 0)
         assert records.sequence > last[0]
 
 
@@ -79,7 +80,7 @@ def test_a_cut_waits_for_whoever_took_an_earlier_number(tmp_path: Path) -> None:
         halted("append.written", lambda: stream(pipeline, "orders").append([{"id": 1}])) as (_, go_on),
     ):
         stream(other, "clicks").append([{"id": 2}])
-        cutting = threads.submit(other._log.cut, ["clicks", "orders"])
+        cutting = threads.submit(log_of(other).cut, ["clicks", "orders"])
         assert still_runs(cutting)
         go_on.set()
         assert cutting.result(20).ends == {("clicks", 0): 1, ("orders", 0): 1}
@@ -91,9 +92,9 @@ def test_what_is_cut_is_made_lasting_first(tmp_path: Path) -> None:
         opened(tmp_path) as other,
         halted("append.before_sync", lambda: stream(pipeline, "orders").append([{"id": 1}])),
     ):
-        before = other._log.files.syncs
-        assert other._log.cut(["orders"]).rows == 1
-        assert other._log.files.syncs > before
+        before = log_of(other).files.syncs
+        assert log_of(other).cut(["orders"]).rows == 1
+        assert log_of(other).files.syncs > before
 
 
 def test_an_append_returns_only_after_the_sync_that_covers_it(
@@ -109,17 +110,17 @@ def test_an_append_returns_only_after_the_sync_that_covers_it(
             syncing.set()
             go_on.wait(20)
 
-        monkeypatch.setattr(pipeline._log.files, "sync", slow)
+        monkeypatch.setattr(log_of(pipeline).files, "sync", slow)
         first = threads.submit(stream(pipeline, "orders").append, [{"id": 1}])
         assert syncing.wait(20)
-        before = other._log.files.syncs
+        before = log_of(other).files.syncs
         second = threads.submit(stream(other, "orders").append, [{"id": 2}])
         waited = still_runs(second)
         go_on.set()
         assert waited
         first.result(20)
         second.result(20)
-        assert other._log.files.syncs > before
+        assert log_of(other).files.syncs > before
 
 
 @pytest.mark.parametrize("point", ["append.written", "append.published"])
@@ -129,9 +130,9 @@ def test_nobody_reads_what_is_not_yet_synced_without_syncing_it(tmp_path: Path, 
         opened(tmp_path) as other,
         halted(point, lambda: stream(pipeline, "orders").append([{"id": 1}])),
     ):
-        before = other._log.files.syncs
-        seen = sum(records.batch.num_rows for records in other._log.read("orders", 0, 0))
-        assert seen == 0 or other._log.files.syncs > before
+        before = log_of(other).files.syncs
+        seen = sum(records.batch.num_rows for records in log_of(other).read("orders", 0, 0))
+        assert seen == 0 or log_of(other).files.syncs > before
 
 
 def test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits(tmp_path: Path) -> None:
@@ -148,9 +149,9 @@ def test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_com
         with halted("transaction.synced", commit) as (future, go_on):
             stream(other, "orders").append([{"id": 2}])
             assert seen() == []
-            assert list(other._log.read("orders", 0, 0)) == []
-            assert other._log.cut(["orders", "clicks"]).rows == 0
+            assert list(log_of(other).read("orders", 0, 0)) == []
+            assert log_of(other).cut(["orders", "clicks"]).rows == 0
             go_on.set()
             future.result(20)
         assert seen() == [1, 2]
-        assert other._log.cut(["orders", "clicks"]).rows == 3
+        assert log_of(other).cut(["orders", "clicks"]).rows == 3

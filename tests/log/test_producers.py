@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater import Pipeline, SequenceGap, crashpoint
+from tests.inside import topic_of
 
 
 class Died(BaseException):
@@ -18,7 +19,7 @@ def die() -> None:
 
 
 def tags(pipeline: Pipeline, topic: str) -> list[str]:
-    return sorted(tag for table in pipeline._topic(topic).tail() for tag in table["tag"].to_pylist())
+    return sorted(tag for table in topic_of(pipeline, topic).tail() for tag in table["tag"].to_pylist())
 
 
 def test_a_batch_of_bad_rows_only_counts_as_sent(pipeline: Pipeline) -> None:
@@ -30,7 +31,7 @@ def test_a_batch_of_bad_rows_only_counts_as_sent(pipeline: Pipeline) -> None:
         checked.append([{"tag": "d", "amount": 1}], producer="p", sequence=4)
     checked.append([{"tag": "c", "amount": 1}], producer="p", sequence=3)
     assert tags(pipeline, "checked") == ["a", "c"]
-    letters = [raw for t in pipeline._topic("checked__dead_letters").tail() for raw in t["raw"].to_pylist()]
+    letters = [raw for t in topic_of(pipeline, "checked__dead_letters").tail() for raw in t["raw"].to_pylist()]
     assert len(letters) == 1
 
 
@@ -60,7 +61,7 @@ def test_many_tries_that_were_taken_back_do_not_crowd_out_what_was_stored(
         for number in range(30):
             items.upsert([{"tag": f"other {number} {i} {'x' * 400}"} for i in range(9)])
     with opened() as pipeline:
-        assert pipeline._topic("items").size().segments > 3
+        assert topic_of(pipeline, "items").size().segments > 3
         send(pipeline, 1)
         with pytest.raises(SequenceGap):
             send(pipeline, 3)

@@ -136,8 +136,8 @@ PATCHES: tuple[Patch, ...] = (
     patch(
         "cuts stop at an undecided transaction",
         "log/cut.py",
-        "        if None in fates or (target",
-        "        if (target",
+        "        if None in fates or (rows",
+        "        if (rows",
         f"{_CASE}test_readers_and_cuts_stop_at_an_undecided_transaction_and_go_on_when_it_commits",
     ),
     patch(
@@ -164,8 +164,8 @@ PATCHES: tuple[Patch, ...] = (
     patch(
         "a cut passes each partition's lock",
         "log/embedded.py",
-        "                with partition.held() as written:\n                    ends[topic, number] = written\n",
-        "                ends[topic, number] = partition._tail.read()[0]\n",
+        "            with partition.held() as written:\n                ends[place] = written\n",
+        "            ends[place] = partition._tail.read()[0]\n",
         f"{_CASE}test_a_cut_waits_for_whoever_took_an_earlier_number",
     ),
     patch(
@@ -178,7 +178,7 @@ PATCHES: tuple[Patch, ...] = (
     patch(
         "what was cut is synced before the cut is returned",
         "log/embedded.py",
-        "            if self._partitions[place].sync_to(ends[place]) < entry.after:\n",
+        "            if partitions[place].sync_to(ends[place]) < entry.after:\n",
         "            if False:\n",
         f"{_CASE}test_what_is_cut_is_made_lasting_first",
     ),
@@ -205,14 +205,14 @@ PATCHES: tuple[Patch, ...] = (
     patch(
         "take_over raises the epoch",
         "store/sqlite.py",
-        "(seen + 1, json.dumps(dict(holder)))",
-        "(seen, json.dumps(dict(holder)))",
+        "(name, seen + 1, json.dumps(dict(holder)))",
+        "(name, seen, json.dumps(dict(holder)))",
         f"{_LEASE}test_a_stopped_driver_that_was_replaced_is_fenced_and_deletes_nothing",
     ),
     patch(
         "a living driver is not replaced by acquire",
         "store/lease.py",
-        "        if record.holder and is_held(self._path(record.epoch)):\n",
+        "        if record.holder and self._liveness.is_alive(_name(record.epoch)):\n",
         "        if False:\n",
         f"{_LEASE}test_a_second_driver_is_refused_while_the_first_lives",
     ),
@@ -239,10 +239,10 @@ PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a key's partition is its hash, for ever",
-        "schema/hash.py",
+        "change/hash.py",
         "_SEED = 42\n",
         "_SEED = 43\n",
-        "tests/schema/test_hash.py -k spark_gave",
+        "tests/change/test_hash.py -k spark_gave",
     ),
     patch(
         "no offset is used twice",
@@ -282,7 +282,7 @@ PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a follower is woken by news",
-        "log/watch.py",
+        "watch.py",
         "_IN_MODIFY = 0x2\n",
         "_IN_MODIFY = 0x4\n",
         "tests/crash/test_tail_follow.py -k 'loose and sees'",

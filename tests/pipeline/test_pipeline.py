@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ import headwater as hw
 from headwater.pipeline import declared, reopen
 from headwater.testing import ManualClock
 from headwater.topics import TopicDeclaration
+from tests.inside import store_of, topic_of
 
 
 def all_rows(topic: hw.Stream | hw.Table) -> list[dict[str, Any]]:
@@ -49,10 +51,50 @@ def test_a_folder_holds_one_pipeline(tmp_path: Path) -> None:
         hw.Pipeline("other", tmp_path)
 
 
+@pytest.mark.parametrize("lost", ["missing", "empty"])
+def test_a_folder_whose_database_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, lost: str) -> None:
+    with hw.Pipeline("shop", tmp_path) as shop:
+        shop.stream("clicks", "n INT").append([{"n": 1}])
+    for name in ("headwater.db", "headwater.db-wal", "headwater.db-shm"):
+        (tmp_path / name).replace(tmp_path / f"kept-{name}") if (tmp_path / name).exists() else None
+    if lost == "empty":
+        (tmp_path / "headwater.db").touch()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(hw.HeadwaterError, match=r"headwater\.db is missing.* clicks\.1") as refused:
+        hw.Pipeline("shop", tmp_path)
+    assert "restore headwater.db" in refused.value.hint
+    with pytest.raises(hw.HeadwaterError, match=r"headwater\.db is missing"):  # as commands open it
+        reopen(str(tmp_path))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    (tmp_path / "kept-headwater.db").replace(tmp_path / "headwater.db")
+    with hw.Pipeline("shop", tmp_path) as shop:
+        assert values(shop.stream("clicks", "n INT"), "n") == [1]
+
+
+def test_a_topic_that_was_declared_with_an_event_time_is_the_same_without(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path) as shop:
+        shop.stream("clicks", "at TIMESTAMP").append([{"at": None}])
+        stored = store_of(shop).find("clicks")
+        assert stored is not None
+        store_of(shop).amend(replace(stored, spec={**stored.spec, "event_time": "at", "lateness": "10 seconds"}))
+    with hw.Pipeline("shop", tmp_path) as shop:
+        assert values(shop.stream("clicks", "at TIMESTAMP"), "at") == [None]
+
+
 def test_the_same_declaration_again_is_the_same_topic(pipeline: hw.Pipeline) -> None:
     first = pipeline.table("orders", "id BIGINT, name STRING", key="id", partitions=2)
     assert pipeline.table("ORDERS", "ID bigint, Name string", key=["ID"], partitions=2) is not None
     first.upsert([{"id": 1, "name": "a"}])
+
+
+def test_comments_in_a_schema_are_no_other_declaration(pipeline: hw.Pipeline) -> None:
+    nested = "id BIGINT, m MAP<STRING, ARRAY<STRUCT<a: INT>>>"
+    remarked = "id BIGINT COMMENT 'ours', m MAP<STRING, ARRAY<STRUCT<a: INT COMMENT 'theirs'>>> COMMENT 'Both'"
+    first = pipeline.table("orders", nested, key="id")
+    assert pipeline.table("orders", remarked, key="id") is first
+    assert pipeline.table("items", remarked, key="id") is pipeline.table("items", nested, key="id")
+    with pytest.raises(hw.DeclarationChanged, match="schema is"):
+        pipeline.table("orders", nested.replace("INT>>>", "BIGINT>>>"), key="id")
 
 
 def test_another_declaration_is_refused_with_the_difference(pipeline: hw.Pipeline) -> None:
@@ -83,10 +125,6 @@ def test_names_of_ours_and_odd_names_are_refused(pipeline: hw.Pipeline, name: st
         ({"partitions": 0}, "partitions is 0"),
         ({"on_error": "ignore"}, "on_error is 'ignore'"),
         ({"durability": "maybe"}, "durability is 'maybe'"),
-        ({"event_time": "id"}, "event time cannot be of type BIGINT"),
-        ({"event_time": "when"}, "no column when"),
-        ({"lateness": "10 seconds"}, "needs an event_time"),
-        ({"schema": "at TIMESTAMP", "event_time": "at", "lateness": "soon"}, "'soon' is not a duration"),
     ],
 )
 def test_a_bad_declaration_says_what_is_wrong(
@@ -98,8 +136,9 @@ def test_a_bad_declaration_says_what_is_wrong(
 
 
 def test_parts_that_are_not_there_yet_are_said_to_be_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(hw.Unavailable, match="only the embedded log"):
+    with pytest.raises(hw.Unavailable, match="there is no log for such a URL") as refused:
         hw.Pipeline("shop", tmp_path, log="kafka://localhost")
+    assert refused.value.hint == "there are embedded:; or leave log out"
     with pytest.raises(hw.HeadwaterError, match="not a time zone"):
         hw.Pipeline("shop", tmp_path, timezone="Middle/Earth")
 
@@ -263,6 +302,55 @@ def test_a_batch_of_bad_rows_only_is_set_aside_once(pipeline: hw.Pipeline) -> No
     assert all_rows(orders) == []
     assert len(all_rows(declared(pipeline)["orders__dead_letters"])) == 1
     orders.append([{"id": 2}], producer="web", sequence=2)
+
+
+def test_another_process_that_only_opens_the_pipeline_sets_bad_rows_aside_too(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path) as shop:
+        shop.table("orders", "id BIGINT", key="id", on_error="dead_letter")
+        shop.stream("clicks", "n INT", on_error="dead_letter")
+    for number, write in enumerate((opened_by_name, in_a_transaction, a_bad_key), 1):
+        with reopen(str(tmp_path)) as shop:
+            write(shop)
+            assert len(all_rows(topic_of(shop, "orders__dead_letters"))) == number
+            assert shop.query("SELECT count(*) AS n FROM orders__dead_letters").num_rows == 1
+    with reopen(str(tmp_path)) as shop:
+        assert [row["origin"] for row in all_rows(declared(shop)["orders__dead_letters"])] == [
+            "upsert by p, sequence 1",
+            "upsert in a transaction",
+            "delete",
+        ]
+
+
+def opened_by_name(shop: hw.Pipeline) -> None:
+    orders = topic_of(shop, "orders")
+    assert isinstance(orders, hw.Table)
+    orders.upsert([{"id": "bad"}], producer="p", sequence=1)
+    orders.upsert([{"id": "bad"}], producer="p", sequence=1)
+
+
+def in_a_transaction(shop: hw.Pipeline) -> None:
+    with shop.transaction() as tx:
+        tx.upsert("orders", [{"id": 1}, {"id": "bad"}])
+        tx.append("clicks", [{"n": "bad"}])
+
+
+def a_bad_key(shop: hw.Pipeline) -> None:
+    orders = topic_of(shop, "orders")
+    assert isinstance(orders, hw.Table)
+    orders.delete(["bad"])
+
+
+def test_letters_that_a_killed_process_did_not_come_to_declare_are_declared(tmp_path: Path) -> None:
+    with hw.Pipeline("shop", tmp_path) as shop:
+        shop.stream("clicks", "n INT", on_error="dead_letter")
+        letters = store_of(shop).find("clicks__dead_letters")
+        assert letters is not None
+        store_of(shop).forget(letters)
+    with reopen(str(tmp_path)) as shop:
+        clicks = topic_of(shop, "clicks")
+        assert isinstance(clicks, hw.Stream)
+        clicks.append([{"n": "bad"}])
+        assert len(all_rows(topic_of(shop, "clicks__dead_letters"))) == 1
 
 
 # -- transactions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,16 @@ import pyarrow as pa
 
 import headwater as hw
 from headwater.change import HASH, WEIGHT
-from headwater.files import Files
+from headwater.change.hash import hash_rows
+from headwater.liveness import LockedFiles
 from headwater.log import Cut
 from headwater.pipeline.reopen import declared
 from headwater.read import Reader
-from headwater.schema import Schema, hash_rows, parse
+from headwater.schema import Schema, parse
 from headwater.state import RunFile
-from headwater.store import RunRecord, TickRecord
+from headwater.state.files import LocalStateFiles
+from headwater.store import Declaration, RunRecord, TickRecord
+from tests.inside import log_of, store_of, topic_of
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -69,7 +73,7 @@ class Hand:
 
     def __init__(self, pipeline: hw.Pipeline, hashes: Callable[[Sequence[pa.Array]], Any] = hash_rows) -> None:
         self.pipeline = pipeline
-        self.store = pipeline._store
+        self.store = store_of(pipeline)
         self.state = Path(pipeline.path) / "state"
         self.state.mkdir(exist_ok=True)
         self.reader = self.open_reader()
@@ -79,24 +83,41 @@ class Hand:
         self._runs: dict[str, list[dict[str, Any]]] = {}
         self._cut = Cut()
         self._attempts = count()
+        self._switching: list[Declaration] = []
 
     def open_reader(self, store: Any = None) -> Reader:
         pipeline = self.pipeline
         return Reader(
-            store or pipeline._store, pipeline._log, pipeline.path, pipeline._topic, timezone=pipeline.timezone
+            store or store_of(pipeline),
+            log_of(pipeline),
+            pipeline.state_files,
+            LockedFiles(pipeline.path),
+            pipeline.path,
+            partial(topic_of, pipeline),
+            timezone=pipeline.timezone,
         )
 
     def view(self, name: str, schema: str, key: Sequence[str] = ()) -> None:
         spec = {"sql": "…", "key": list(key), "schema": parse(schema).ddl, "inputs": [], "timezone": "UTC"}
         self.store.declare(name, "view", spec)
 
+    def switch(self, name: str, schema: str) -> None:
+        """Let the next tick replace a view by another version, which begins with no rows."""
+        old = self.store.find(name)
+        assert old is not None
+        self.view(f"{name}@next", schema)
+        new = self.store.find(f"{name}@next")
+        assert new is not None
+        spec = {**new.spec, "before": {**old.spec, "number": old.number}, "since": self.store.ticks()[-1][0] + 1}
+        self._switching = [Declaration(name, "view", new.number, spec)]
+
     def tick(self, **views: Iterable[tuple[Any, ...]]) -> int:
         """Commit everything appended so far, with these views holding these rows; others stay as they are."""
         topics = declared(self.pipeline)
-        self._cut = self.pipeline._log.cut(list(topics), after=self._cut)
+        self._cut = log_of(self.pipeline).cut(list(topics), after=self._cut)
         last = self.store.last_tick()
         number = last.number + 1 if last else 1
-        file = RunFile(Files(), str(self.state), f"1-{number}-{next(self._attempts)}.runs")
+        file = RunFile(LocalStateFiles(str(self.state)), f"1-{number}-{next(self._attempts)}.runs")
         records: list[RunRecord] = []
         for name, rows in views.items():
             stored = self.store.find(name)
@@ -109,8 +130,11 @@ class Hand:
                 records += self._change(file, number, name, f"t{topic.number}", topic.schema, topic.key, content)
         file.finish()
         self.store.commit(
-            TickRecord(number, number * 1_000_000, self._cut.as_dict(), tuple(records)), epoch=self._epoch
+            TickRecord(number, number * 1_000_000, self._cut.as_dict(), tuple(records)),
+            epoch=self._epoch,
+            renamed=self._switching,
         )
+        self._switching = []
         for history in self.contents.values():
             history.setdefault(number, history.get(number - 1, Counter()))
         return number

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater import crashpoint
 from headwater.state.pins import Pins
+from tests.inside import log_of
 from tests.read.hand import Hand, Meddling, rows_of, summed
 
 NAMES = ("orders", "bag", "clicks", "orders__log", "totals")
@@ -160,7 +163,7 @@ def test_records_lost_to_retention_are_not_skipped_silently(
             clicks.append([{"n": n}])
             hand.tick()
         following = hand.reader.changes("clicks", since=2, follow=True)
-        begun = pipeline._log.trim("clicks", 0, before=4)
+        begun = log_of(pipeline).trim("clicks", 0, before=4)
         assert begun > 2
         for since in (1, 2):
             with pytest.raises(hw.VersionExpired) as expired:
@@ -218,6 +221,35 @@ def test_a_follower_may_begin_before_there_is_anything(hand: Hand) -> None:
     waiting.start()
     assert summed([next(following), next(following)]) == Counter([(2,)])
     waiting.join()
+
+
+def test_a_follower_misses_no_tick_whose_driver_died_before_it_told(hand: Hand) -> None:
+    hand.view("totals", "n INT")
+    following = hand.reader.changes("totals", follow=True)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    def commit() -> None:
+        crashpoint.arm("tick.stored", action=die)
+        with suppress(KeyboardInterrupt):
+            hand.tick(totals=[(1,)])
+
+    driver = threading.Timer(0.1, commit)
+    driver.start()
+    assert summed([next(following)]) == Counter([(1,)])
+    driver.join()
+
+
+def test_a_wait_ends_when_another_thread_closes_it(hand: Hand) -> None:
+    hand.view("totals", "n INT")
+    hand.tick(totals=[(1,)])
+    following = hand.reader.changes("totals", follow=True)
+    next(following)
+    closing = threading.Timer(0.2, following.close)
+    closing.start()
+    assert list(following) == []
+    closing.join()
 
 
 def test_a_follower_of_something_dropped_is_told(hand: Hand) -> None:

@@ -11,12 +11,13 @@ import threading
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.read.query import QueryEngine
 from tests.read.hand import Hand, rows_of
 
 
@@ -258,3 +259,29 @@ def test_reading_without_a_query_imports_neither_duckdb_nor_spark_nor_pandas() -
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_interrupt_of_a_query_is_one(hand: Hand) -> None:
+    before = signal.signal(signal.SIGPROF, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, 0.2)  # of the time that is worked, so the query has begun
+        with pytest.raises(KeyboardInterrupt):
+            hand.reader.query(
+                "SELECT count(*) FROM range(100_000_000) a JOIN range(100_000_000) b ON a.range < b.range"
+            )
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    assert hand.reader.query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
+
+
+def test_an_interrupt_while_duckdb_looks_at_a_table_is_one() -> None:
+    class Interrupted:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise KeyboardInterrupt
+
+    engine = QueryEngine("UTC")
+    with pytest.raises(KeyboardInterrupt):
+        engine.answer(engine.parse("FROM t"), cast("Any", {"t": Interrupted()}), hw.HeadwaterError)
+    with pytest.raises(hw.HeadwaterError, match="KeyboardInterrupt"):  # what a row says is none
+        engine.answer(engine.parse("SELECT 'KeyboardInterrupt:'::INT"), {}, hw.HeadwaterError)

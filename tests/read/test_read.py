@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.catalog.relation import Relation
 from headwater.lock import Lock
 from headwater.read.contents import Contents
-from headwater.read.relation import Relation
 from headwater.read.version import Version
+from headwater.state import pins
 from headwater.state.pins import Pins
-from tests.read.hand import Hand, Meddling, rows_of
+from tests.inside import log_of
+from tests.read.hand import Hand, Meddling, rows_of, summed
 
 
 @pytest.fixture
@@ -102,7 +107,7 @@ def test_a_stream_whose_beginning_was_trimmed_begins_where_its_log_does(
         for n in range(4):
             ticks.append([{"n": n}])
         small.tick()
-        first = other._log.trim("numbers", 0, before=2)
+        first = log_of(other).trim("numbers", 0, before=2)
         assert first > 0
         assert small.reader.read("numbers").column("n").to_pylist() == list(range(first, 4))
 
@@ -227,6 +232,61 @@ def test_a_version_swept_in_spite_of_its_pin_is_given_up_for_the_newest(
     monkeypatch.setattr(Contents, "rows", swept_first)
     assert rows_of(hand.reader.read("orders")) == Counter([(1, "ada")])
     assert hand.store.ticks()[0][0] == 2
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_cannot_be_written_can_be_read(
+    hand: Hand, orders: hw.Table, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    orders.upsert([{"id": 1, "name": "ada"}])
+    hand.tick()
+    orders.upsert([{"id": 2, "name": "eve"}])
+    hand.tick()
+    following = hand.reader.changes("orders", follow=True)
+    assert next(following).num_rows == 1
+    refuse_new_files(monkeypatch, code)
+    both = Counter([(1, "ada"), (2, "eve")])
+    assert rows_of(hand.reader.read("orders")) == both
+    assert rows_of(hand.reader.read("orders", as_of=1)) == Counter([(1, "ada")])
+    assert hand.reader.lookup("orders", 2).num_rows == 1
+    assert hand.reader.query("SELECT count(*) FROM orders JOIN orders__log USING (id)").num_rows == 1
+    assert summed(list(hand.reader.changes("orders"))) == both
+    assert next(following).num_rows == 1
+    following.close()
+    assert not list((hand.state / "pins").iterdir())
+
+
+def refuse_new_files(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Let pins be made by a disk that is full, which still makes empty files, or may not be written at all."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(pins, "_write", refuse)
+    if code == errno.EROFS:
+        monkeypatch.setattr(os, "makedirs", refuse)
+
+
+def test_without_a_pin_a_version_that_is_swept_is_given_up_for_the_newest(
+    hand: Hand, orders: hw.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.upsert([{"id": 1, "name": "ada"}])
+    hand.tick()
+    as_it_is = Contents.rows
+
+    def swept_first(contents: Contents, relation: Relation, version: Version) -> pa.Table:
+        if version.number == 1:
+            assert not Pins(str(hand.state)).held()
+            orders.upsert([{"id": 1, "name": "eve"}])
+            hand.rewrite()
+            hand.keep(hand.tick())
+        return as_it_is(contents, relation, version)
+
+    monkeypatch.setattr(Contents, "rows", swept_first)
+    monkeypatch.setattr(pins, "_write", mock.Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    assert rows_of(hand.reader.read("orders")) == Counter([(1, "eve")])
+    with pytest.raises(hw.VersionExpired):
+        hand.reader.read("orders", as_of=1)
 
 
 def test_the_version_is_pinned_while_it_is_read_and_no_longer(hand: Hand, orders: hw.Table) -> None:

@@ -186,7 +186,8 @@ def test_spark_exchanges_the_same_arrow_types(spark: SparkSession) -> None:
     columns = (
         "a BOOLEAN, b BYTE, c SHORT, d INT, e LONG, f FLOAT, g DOUBLE, h DECIMAL(10,2), i STRING, l BINARY, m DATE,"
         "n TIMESTAMP, o TIMESTAMP_NTZ, p TIME(3), q INTERVAL DAY TO SECOND, r ARRAY<INT>, s MAP<INT,ARRAY<DATE>>,"
-        "t STRUCT<x:INT NOT NULL, y:STRING>, u VARIANT, v STRUCT<>"
+        "t STRUCT<x:INT NOT NULL, y:STRING>, u VARIANT, v STRUCT<>,"
+        "w VOID, x STRUCT<y: ARRAY<VOID>>, z MAP<INT, VOID>"
     )
     theirs = to_arrow_schema(_read(columns), timezone="UTC")
     assert parse(columns).arrow.equals(theirs, check_metadata=True)
@@ -196,7 +197,12 @@ def test_char_and_varchar_are_text_in_arrow() -> None:
     assert parse("a CHAR(3), b VARCHAR(3)").arrow.types == [pa.string(), pa.string()]
 
 
-@pytest.mark.parametrize("text", ["INTERVAL", "INTERVAL YEAR", "VOID", "DECIMAL(0)", "ARRAY<VOID>"])
+def test_what_is_of_void_and_cannot_be_null_is_nothing_and_a_field_all_the_same() -> None:
+    assert parse("a VOID NOT NULL").arrow == pa.schema([("a", pa.null())])
+    assert types.Array(types.Void(), contains_null=False).arrow == pa.list_(pa.field("element", pa.null()))
+
+
+@pytest.mark.parametrize("text", ["INTERVAL", "INTERVAL YEAR", "MAP<VOID, INT>", "DECIMAL(0)", "ARRAY<INTERVAL>"])
 def test_what_cannot_be_arrow_says_so(text: str) -> None:
     with pytest.raises(SchemaError, match="cannot be exchanged as Arrow"):
         _ = parse(f"a {text}").columns[0].type.arrow

@@ -134,6 +134,7 @@ def test_what_was_stored_passes_again_as_arrow(kind: str, value: object, expecte
     assert again.batch.to_pylist() == [{"a": expected}]
 
 
+GIVE = "give pyspark.sql.types.VariantVal.parseJson(…), or keep JSON in a STRING and use parse_json in SQL"
 REFUSED = [
     ("BOOLEAN", 1, "expected BOOLEAN, got int 1"),
     ("BIGINT", "x", "expected BIGINT, got str 'x'"),
@@ -201,7 +202,11 @@ REFUSED = [
     ("VARIANT", {"value": b"1"}, "a.metadata: is missing"),
     ("VARIANT", {"value": b"1", "metadata": None}, "a.metadata: cannot be null"),
     ("VARIANT", {"value": "1", "metadata": b""}, "a.value: expected BINARY, got str '1'"),
-    ("VARIANT", "{}", "expected VARIANT, got str '{}'"),
+    ("VARIANT", "{}", f"expected VARIANT, got str '{{}}'; {GIVE}"),
+    ("VARIANT", {}, f"expected VARIANT, got dict {{}}; {GIVE}"),
+    ("VARIANT", {"a": 1}, f"expected VARIANT, got dict {{'a': 1}}; {GIVE}"),
+    ("VARIANT", [1], f"expected VARIANT, got list [1]; {GIVE}"),
+    ("VARIANT", {"value": 1, "b": 2}, f"expected VARIANT, got dict {{'value': 1, 'b': 2}}; {GIVE}"),
 ]
 
 

@@ -14,17 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from headwater.change import HASH
+from headwater.change import HASH, gather
+from headwater.change.consolidate import consolidate
 from headwater.errors import Unavailable
-from headwater.files import Files
-from headwater.state import HIGHEST, LOWEST, Arrangement, Run, RunFile, consolidate, gather, open_run
+from headwater.state import HIGHEST, LOWEST, Arrangement, Run, RunFile, open_run
 from headwater.state import arrangement as module
-from headwater.state.ready import Ready
+from headwater.state.files import LocalStateFiles
+from headwater.state.files.local import Maps
+from headwater.state.files.mapped import MappedFile
+from headwater.state.files.prefetch import Prefetch
 from tests.state.changes import SCHEMA, Total, changes, hash_of, table, total
 
 
 def written(folder: Path, *tables: pa.Table, name: str = "1-1-1.runs") -> list[Run]:
-    writer = RunFile(Files(), str(folder), name)
+    writer = RunFile(LocalStateFiles(str(folder)), name)
     runs = [writer.add(one) for one in tables]
     writer.finish()
     return runs
@@ -43,7 +46,7 @@ def test_probes_and_scans_find_what_adding_up_all_changes_gives(
     hashes = int(random.choice([6, 1 << 62]))
     many = [consolidate(changes(random, int(random.integers(1, 200)), 80, hashes)) for _ in range(seed % 7)]
     tables = [one for one in many if one.num_rows]
-    arrangement = Arrangement(str(tmp_path), SCHEMA, written(tmp_path, *tables) if tables else [])
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, written(tmp_path, *tables) if tables else [])
     content = total(*tables)
     assert arrangement.rows == sum(one.num_rows for one in tables)
 
@@ -70,23 +73,26 @@ def test_only_hashes_within_a_runs_range_count(tmp_path: Path) -> None:
     (run,) = written(tmp_path, table([(n, "a", None, h, 1) for n, h in enumerate(extremes)]))
     for low, high in ((LOWEST, HIGHEST), (0, 0), (LOWEST, -1), (1, HIGHEST), (2, HIGHEST - 1)):
         inside = [h for h in extremes if low <= h <= high]
-        arrangement = Arrangement(str(tmp_path), SCHEMA, [run.narrowed(low, high, len(inside))])
+        arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, [run.narrowed(low, high, len(inside))])
         assert arrangement.probe(np.array(extremes)).column(HASH).to_pylist() == inside
         assert [h for one in arrangement.scan() for h in one.column(HASH).to_pylist()] == inside
 
 
 def test_a_hash_that_is_nowhere_finds_nothing(tmp_path: Path) -> None:
     runs = written(tmp_path, table([(1, "a", None, 5, 1)]))
-    for arrangement in (Arrangement(str(tmp_path), SCHEMA, runs), Arrangement(str(tmp_path), SCHEMA, [])):
+    for arrangement in (
+        Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs),
+        Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, []),
+    ):
         for hashes in ([], [4], [6, LOWEST, HIGHEST]):
             assert arrangement.probe(np.array(hashes, dtype=np.int64)).equals(SCHEMA.empty_table())
-    assert list(Arrangement(str(tmp_path), SCHEMA, []).scan()) == []
+    assert list(Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, []).scan()) == []
 
 
 def test_rows_that_cancel_over_all_runs_are_not_there(tmp_path: Path) -> None:
     rows = [(1, "a", None, 5, 1), (2, "b", None, 6, 1)]
     runs = written(tmp_path, table(rows), table([(*row[:-1], -1) for row in rows]))
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     assert arrangement.probe(np.array([5, 6])).num_rows == 0
     assert list(arrangement.scan()) == []
 
@@ -95,7 +101,7 @@ def test_a_probe_consolidates_only_hashes_that_several_runs_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run is consolidated already: grouping by all columns is for the rows that may have a counterpart."""
-    algebra = importlib.import_module("headwater.state.consolidate")
+    algebra = importlib.import_module("headwater.change.consolidate")
     looked_at = []
     real = algebra._sums
 
@@ -109,7 +115,7 @@ def test_a_probe_consolidates_only_hashes_that_several_runs_have(
         table([(n, "a", None, n // 2, 1) for n in range(100)]),
         table([(n, "b", None, n, 1) for n in (7, 8, 90)]),
     )
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     arrangement.probe(np.array([1, 2, 90]))
     assert looked_at == []
     arrangement.probe(np.array([1, 2, 7, 90]))
@@ -119,29 +125,31 @@ def test_a_probe_consolidates_only_hashes_that_several_runs_have(
 def test_a_removed_file_stays_readable_for_who_opened_it(tmp_path: Path) -> None:
     rows = table([(1, "a", None, 5, 1)])
     runs = written(tmp_path, rows)
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     assert arrangement.probe(np.array([5])).num_rows == 1
     os.unlink(tmp_path / "1-1-1.runs")
     assert total(*arrangement.scan()) == total(rows)
     with pytest.raises(Unavailable):
-        Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5]))
+        Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).probe(np.array([5]))
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
     """As when a pipeline is deleted and made again in the same place."""
     for key in (1, 2):
         (run,) = written(tmp_path, table([(key, "a", None, 5, 1)]))
-        assert Arrangement(str(tmp_path), SCHEMA, [run]).probe(np.array([5])).column("key").to_pylist() == [key]
+        assert Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, [run]).probe(np.array([5])).column(
+            "key"
+        ).to_pylist() == [key]
         os.unlink(tmp_path / run.file)
 
 
-def test_runs_of_one_file_share_one_map_and_one_descriptor(tmp_path: Path) -> None:
+def test_runs_of_one_file_share_one_map_and_keep_no_descriptor(tmp_path: Path) -> None:
     runs = written(tmp_path, *(table([(n, "a", None, 5, 1)]) for n in range(20)))
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     assert arrangement.probe(np.array([5])).num_rows == 20
     path = str(tmp_path / "1-1-1.runs")
     assert Path("/proc/self/maps").read_text().count(path) == 1
-    assert [os.path.realpath(handle) for handle in Path("/proc/self/fd").iterdir()].count(path) == 1
+    assert [os.path.realpath(handle) for handle in Path("/proc/self/fd").iterdir()].count(path) == 0
 
 
 def test_removed_files_are_let_go_when_others_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +157,7 @@ def test_removed_files_are_let_go_when_others_are_opened(tmp_path: Path, monkeyp
     monkeypatch.setattr(opening, "_cache", opening._Cache())
     for number in range(50):
         (run,) = written(tmp_path, table([(number, "a", None, 5, 1)]), name=f"1-{number}-1.runs")
-        Arrangement(str(tmp_path), SCHEMA, [run]).probe(np.array([5]))
+        Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, [run]).probe(np.array([5]))
         os.unlink(tmp_path / run.file)
     assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 32
 
@@ -158,9 +166,9 @@ def test_runs_that_a_fill_leaves_are_opened_once(tmp_path: Path, monkeypatch: py
     """Two operators that a fill evaluates in 512 ranges each, with all else, are more than a thousand."""
     opening = importlib.import_module("headwater.state.open_run")
     runs = written(tmp_path, *(table([(n, "a", None, 5, 1)]) for n in range(2_000)))
-    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
+    assert Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
     monkeypatch.setattr(opening, "OpenRun", None)
-    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
+    assert Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).probe(np.array([5])).num_rows == len(runs)
 
 
 def before_the_end(data: bytes) -> bytes:
@@ -184,25 +192,26 @@ def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path, damage: str) -> 
     DAMAGE[damage](tmp_path / "1-1-1.runs")
     for read in (lambda a: a.probe(np.array([5])), lambda a: list(a.scan())):
         with pytest.raises(Unavailable) as caught:
-            read(Arrangement(str(tmp_path), SCHEMA, runs))
+            read(Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs))
         assert caught.value.where == str(tmp_path / "1-1-1.runs")
         assert "`state`" in caught.value.hint
         assert "rebuilt from the log" in caught.value.hint
 
 
-def test_a_system_out_of_files_is_not_taken_for_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Exhausted(LocalStateFiles):
+    """Files that a process has no descriptors left for."""
+
+    def open(self, name: str) -> MappedFile:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), self.place(name))
+
+
+def test_a_system_out_of_files_is_not_taken_for_damage(tmp_path: Path) -> None:
     runs = written(tmp_path, table([(1, "a", None, 5, 1)]))
-
-    def no_more(path: str) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-
-    monkeypatch.setattr(open_run, "_mapped", no_more)
     with pytest.raises(Unavailable, match="Too many open files") as caught:
-        Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5]))
-    monkeypatch.undo()
+        Arrangement(Exhausted(str(tmp_path)), SCHEMA, runs).probe(np.array([5]))
     assert caught.value.retry
     assert "ulimit" in caught.value.hint
-    assert Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows == 1
+    assert Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).probe(np.array([5])).num_rows == 1
 
 
 def test_a_forked_child_can_read_whatever_its_parent_was_doing(tmp_path: Path) -> None:
@@ -210,7 +219,7 @@ def test_a_forked_child_can_read_whatever_its_parent_was_doing(tmp_path: Path) -
     with open_run._cache._lock:
         child = os.fork()
         if not child:
-            os._exit(Arrangement(str(tmp_path), SCHEMA, runs).probe(np.array([5])).num_rows)
+            os._exit(Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).probe(np.array([5])).num_rows)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
@@ -218,18 +227,18 @@ def test_a_run_of_other_columns_is_told(tmp_path: Path) -> None:
     runs = written(tmp_path, table([(1, "a", None, 5, 1)]))
     other = SCHEMA.set(1, pa.field("name", pa.int64()))
     with pytest.raises(Unavailable, match="other columns"):
-        Arrangement(str(tmp_path), other, runs).probe(np.array([5]))
+        Arrangement(LocalStateFiles(str(tmp_path)), other, runs).probe(np.array([5]))
 
 
 def test_the_last_columns_are_the_hash_and_the_weight(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="_hash and _weight"):
-        Arrangement(str(tmp_path), pa.schema([("a", pa.int64())]), [])
+        Arrangement(LocalStateFiles(str(tmp_path)), pa.schema([("a", pa.int64())]), [])
 
 
 def test_whether_a_column_may_be_null_is_not_the_files_business(tmp_path: Path) -> None:
     strict = pa.schema([field.with_nullable(False) for field in SCHEMA])
     runs = written(tmp_path, table([(1, "a", 1.0, 5, 1)], schema=strict))
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     assert arrangement.probe(np.array([5])).schema == SCHEMA
     assert next(arrangement.scan()).schema == SCHEMA
 
@@ -238,7 +247,7 @@ def test_many_threads_may_read_one_arrangement(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     tables = [consolidate(changes(random, 500, 300)) for _ in range(6)]
     runs = written(tmp_path, *tables)
-    arrangement = Arrangement(str(tmp_path), SCHEMA, runs)
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs)
     hashes = np.array([hash_of(key) for key in range(300)])
     content, wrong = total(*tables), []
 
@@ -257,13 +266,19 @@ def test_many_threads_may_read_one_arrangement(tmp_path: Path) -> None:
 def test_a_slice_of_a_scan_has_about_the_rows_asked_for(tmp_path: Path) -> None:
     assert module.SLICE_ROWS == 1 << 20
     runs = written(tmp_path, *(table([(n, "a", None, hash_of(n), 1) for n in range(m, 900, 3)]) for m in range(3)))
-    sizes = [one.num_rows for one in Arrangement(str(tmp_path), SCHEMA, runs).scan(rows=100)]
+    sizes = [one.num_rows for one in Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, runs).scan(rows=100)]
     assert sizes == [100] * 9
 
 
-def test_a_probe_reads_only_the_pages_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class NotPrefetched(LocalStateFiles):
+    """Files of which pages are touched only as they are needed, whoever drives in this process."""
+
+    def open(self, name: str) -> MappedFile:
+        return Maps(Prefetch()).get(self.place(name))
+
+
+def test_a_probe_reads_only_the_pages_it_needs(tmp_path: Path) -> None:
     """Counted by the kernel, which makes pages resident as they are touched, and some (up to 2 MB) around them."""
-    monkeypatch.setattr(open_run, "ready", Ready())  # nobody makes them ready beforehand
     rows = 400_000
     wide = pa.table(
         {
@@ -275,7 +290,7 @@ def test_a_probe_reads_only_the_pages_it_needs(tmp_path: Path, monkeypatch: pyte
         }
     ).cast(SCHEMA)
     (run,) = written(tmp_path, wide)
-    arrangement = Arrangement(str(tmp_path), SCHEMA, [run])
+    arrangement = Arrangement(NotPrefetched(str(tmp_path)), SCHEMA, [run])
     assert arrangement.probe(np.array([5, 200_000])).column("key").to_pylist() == [5, 200_000]
     smaps = Path("/proc/self/smaps").read_text()
     entry = smaps[smaps.index(str(tmp_path / run.file)) :]

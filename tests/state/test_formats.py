@@ -19,8 +19,8 @@ import xxhash
 WRITER = """
 import json, sys
 import pyarrow as pa
-from headwater.files import Files
-from headwater.schema import hash_rows
+from headwater.state.files import LocalStateFiles
+from headwater.change.hash import hash_rows
 from headwater.state import Manifest, Pins, RunFile, merge
 
 def rows(ids, weight):
@@ -29,16 +29,16 @@ def rows(ids, weight):
     return pa.table({"id": ids, "name": names, "_hash": hash_rows([ids]), "_weight": [weight] * len(ids)})
 
 folder = sys.argv[1]
-writer = RunFile(Files(), folder, "1-2-3.runs")
+writer = RunFile(LocalStateFiles(folder), "1-2-3.runs")
 runs = [writer.add(rows(range(start, start + 300), 1)) for start in range(0, 1200, 300)]
 many = rows(range(10_000), 1)
 many = many.add_column(0, "day", many["id"].cast(pa.int32()).cast(pa.date32()))
 many = many.add_column(0, "price", many["id"].cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)))
-packed = RunFile(Files(), folder, "1-2-4.runs")
+packed = RunFile(LocalStateFiles(folder), "1-2-4.runs")
 packed.add(many)
 packed.finish()
 runs.append(writer.add(rows(range(100, 150), -1)))
-runs = merge(folder, rows([1], 1).schema, runs, writer, budget=10_000).runs
+runs = merge(LocalStateFiles(folder), rows([1], 1).schema, runs, writer, budget=10_000).runs
 writer.finish()
 print(json.dumps(Manifest(runs).as_dict()), flush=True)
 with Pins(folder).hold(17):
@@ -76,22 +76,30 @@ def expected_hash(number: int) -> int:
 
 def test_the_directory_at_the_end_lists_the_runs(written: tuple[Path, dict[str, Any], bytes]) -> None:
     data = (written[0] / "1-2-3.runs").read_bytes()
-    assert data[-4:] == b"HWR1"
+    assert data[-4:] == b"HWR2"
     length = int.from_bytes(data[-8:-4], "little")
-    runs = json.loads(data[-8 - length : -8])["runs"]
+    directory = data[-16 - length : -16]
+    assert xxhash.xxh3_64_intdigest(directory) == int.from_bytes(data[-16:-8], "little")
+    runs = json.loads(directory)["runs"]
     assert len(runs) == 6
     place = 0
     for run in runs:
         assert run["offset"] == place + -place % 64
         assert not any(data[place : run["offset"]])
         place = run["offset"] + run["length"]
+        sums = data[place : place + (run["length"] + 65_535) // 65_536 * 8]
+        assert xxhash.xxh3_64_intdigest(sums) == run["checksum"]
+        for number, block in enumerate(range(run["offset"], place, 65_536)):
+            found = xxhash.xxh3_64_intdigest(data[block : min(block + 65_536, place)])
+            assert found == int.from_bytes(sums[number * 8 : number * 8 + 8], "little")
+        place += len(sums)
         table = read_stream(data, run["offset"], run["length"])
         assert table.num_rows == run["rows"]
         assert table.schema.names == ["id", "name", "_hash", "_weight"]
         hashes = table.column("_hash").to_pylist()
         assert hashes == sorted(hashes)
         assert hashes == [expected_hash(number) for number in table.column("id").to_pylist()]
-    assert not any(data[place : len(data) - 8 - length])
+    assert not any(data[place : len(data) - 16 - length])
 
 
 def test_the_manifest_adds_up_to_the_arrangement(written: tuple[Path, dict[str, Any], bytes]) -> None:
@@ -101,6 +109,7 @@ def test_the_manifest_adds_up_to_the_arrangement(written: tuple[Path, dict[str, 
         table = read_stream((folder / run["file"]).read_bytes(), run["offset"], run["length"])
         rows = [row for row in table.to_pylist() if run["low"] <= row["_hash"] <= run["high"]]
         assert len(rows) == run["rows"]
+        assert isinstance(run["checksum"], int)
         for row in rows:
             content[row["id"], row["name"]] += row["_weight"]
     assert any(run["low"] > -(1 << 63) for run in manifest["runs"])

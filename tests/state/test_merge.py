@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from headwater.change import HASH, WEIGHT
-from headwater.files import Files
-from headwater.schema import hash_rows
-from headwater.state import HIGHEST, LOWEST, Arrangement, MergeResult, Run, RunFile, consolidate, merge
+from headwater.change.consolidate import consolidate
+from headwater.change.hash import hash_rows
+from headwater.state import HIGHEST, LOWEST, Arrangement, MergeResult, Run, RunFile, merge
+from headwater.state.files import LocalStateFiles
 from headwater.state.merge import CROWD, tier
 from tests.state.changes import SCHEMA, Total, changes, table, total
 
@@ -34,9 +35,9 @@ class State:
 
     def tick(self, change: pa.Table, budget: int) -> MergeResult:
         self.ticks += 1
-        writer = RunFile(Files(), self.folder, f"1-{self.ticks}-1.runs")
+        writer = RunFile(LocalStateFiles(self.folder), f"1-{self.ticks}-1.runs")
         added = [writer.add(change)] if change.num_rows else []
-        done = merge(self.folder, self.schema, [*self.runs, *added], writer, budget)
+        done = merge(LocalStateFiles(self.folder), self.schema, [*self.runs, *added], writer, budget)
         writer.finish()
         self.added += sum(run.length for run in added)
         self.rewritten += done.rewritten_bytes
@@ -44,7 +45,7 @@ class State:
         return done
 
     def content(self) -> Total:
-        return total(*Arrangement(self.folder, self.schema, self.runs).scan())
+        return total(*Arrangement(LocalStateFiles(self.folder), self.schema, self.runs).scan())
 
     @property
     def deepest(self) -> int:
@@ -79,9 +80,9 @@ def test_any_sequence_of_additions_and_merges_keeps_the_sum(tmp_path: Path, seed
         content = total(change, *([as_table(content)] if content else []))
         state.tick(change, budget)
         assert state.content() == content
-        assert sum(run.rows for run in state.runs) == Arrangement(str(tmp_path), SCHEMA, state.runs).count(
-            LOWEST, HIGHEST
-        )
+        assert sum(run.rows for run in state.runs) == Arrangement(
+            LocalStateFiles(str(tmp_path)), SCHEMA, state.runs
+        ).count(LOWEST, HIGHEST)
 
 
 def as_table(content: Total) -> pa.Table:
@@ -102,16 +103,16 @@ def test_four_runs_of_a_size_become_one(tmp_path: Path) -> None:
 def test_a_large_crowd_is_left_to_others_until_it_is_twice_as_large_as_it_should(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state, writer = State(tmp_path), RunFile(Files(), str(tmp_path), "1-0-0.runs")
+    state, writer = State(tmp_path), RunFile(LocalStateFiles(str(tmp_path)), "1-0-0.runs")
     runs = [writer.add(fresh(range(100 * number, 100 * number + 100))) for number in range(2 * CROWD)]
     monkeypatch.setattr(sys.modules[tier.__module__], "_LARGE", sum(run.bytes for run in runs[:CROWD]) // 2)
-    arguments = state.folder, SCHEMA, runs[:CROWD], writer, WITHOUT_LIMIT
+    arguments = LocalStateFiles(state.folder), SCHEMA, runs[:CROWD], writer, WITHOUT_LIMIT
     left = merge(*arguments, elsewhere=True)
     assert left.runs == tuple(runs[:CROWD])
     assert left.left is not None
     assert left.left.runs == tuple(runs[:CROWD])
     assert len(merge(*arguments).runs) == 1
-    assert len(merge(state.folder, SCHEMA, runs, writer, WITHOUT_LIMIT, elsewhere=True).runs) == 1
+    assert len(merge(LocalStateFiles(state.folder), SCHEMA, runs, writer, WITHOUT_LIMIT, elsewhere=True).runs) == 1
     monkeypatch.setattr(sys.modules[tier.__module__], "_LARGE", sum(run.bytes for run in runs[:CROWD]))
     assert len(merge(*arguments, elsewhere=True).runs) == 1
     writer.finish()
@@ -173,16 +174,16 @@ def test_runs_that_come_during_a_merge_join_in(tmp_path: Path) -> None:
 
 def test_runs_side_by_side_count_as_one(tmp_path: Path) -> None:
     """As those that the tasks of a large tick write, each for a range of hashes."""
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     rows = fresh(range(1000))
     runs = []
     for low, high in ((LOWEST, -1), (0, HIGHEST)):
         inside = (rows.column(HASH).to_numpy() >= low) & (rows.column(HASH).to_numpy() <= high)
         runs += [writer.add(rows.filter(pa.array(inside)), low=low, high=high) for _ in range(3)]
-    assert merge(str(tmp_path), SCHEMA, runs, writer, WITHOUT_LIMIT) == MergeResult(tuple(runs), 0)
+    assert merge(LocalStateFiles(str(tmp_path)), SCHEMA, runs, writer, WITHOUT_LIMIT) == MergeResult(tuple(runs), 0)
     runs.append(writer.add(rows))
     assert tier(runs[0]) == tier(runs[-1])
-    done = merge(str(tmp_path), SCHEMA, runs, writer, WITHOUT_LIMIT)
+    done = merge(LocalStateFiles(str(tmp_path)), SCHEMA, runs, writer, WITHOUT_LIMIT)
     assert [(run.low, run.high, run.rows) for run in done.runs] == [(LOWEST, HIGHEST, 1000)]
 
 
@@ -219,7 +220,7 @@ Workload = Callable[[np.random.Generator, int, int], pa.Table]
 def test_the_work_follows_the_change_and_no_hash_is_in_many_runs(
     tmp_path: Path, workload: Workload, rows: int, limited: bool
 ) -> None:
-    random, state, ticks = np.random.default_rng(11), State(tmp_path), 400
+    random, state, ticks = np.random.default_rng(11), State(tmp_path), 250
     for tick in range(ticks):
         change = workload(random, rows, tick)
         budget = 12 * (state.added // state.ticks + 2000) if limited and state.ticks else WITHOUT_LIMIT

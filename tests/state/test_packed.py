@@ -14,8 +14,8 @@ import pytest
 
 from headwater.change import HASH, WEIGHT
 from headwater.errors import Unavailable
-from headwater.files import Files
 from headwater.state import Arrangement, Run, RunFile, packed
+from headwater.state.files import LocalStateFiles
 from headwater.state.open_run import open_run
 from headwater.state.packed import Packing, unpacked, unpacked_schema
 
@@ -36,6 +36,8 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "text": (pa.string(), ["", "a", "ß"]),
     "real": (pa.float64(), [0.0, -0.0, float("inf")]),
     "many": (pa.list_(pa.int64()), [[], [1], [None, 2**40]]),
+    "void": (pa.null(), [None]),
+    "voids": (pa.list_(pa.struct([("n", pa.null())])), [[], [None], [{"n": None}]]),
 }
 SCHEMA = pa.schema(
     [*(pa.field(name, kind) for name, (kind, _) in COLUMNS.items()), (HASH, pa.int64()), (WEIGHT, pa.int64())]
@@ -136,7 +138,7 @@ def test_streams_of_other_columns_or_none_are_no_run(tmp_path: Path) -> None:
     for number, data in enumerate([b"", streams(one, other).to_pybytes(), streams(one, one).to_pybytes()[:-30]]):
         (tmp_path / f"{number}.runs").write_bytes(data + bytes(64))
         with pytest.raises(Unavailable):
-            open_run(str(tmp_path), Run(f"{number}.runs", 0, len(data), 1, 1), one.schema)
+            open_run(LocalStateFiles(str(tmp_path)), Run(f"{number}.runs", 0, len(data), 1, 1), one.schema)
 
 
 def test_a_hash_in_two_streams_of_a_run_is_found_whole(tmp_path: Path) -> None:
@@ -144,8 +146,8 @@ def test_a_hash_in_two_streams_of_a_run_is_found_whole(tmp_path: Path) -> None:
         pa.table({"n": [1, start], HASH: [0, 5], WEIGHT: [1, 1]}).slice(skip)
         for start, skip in ((2, 0), (2**40, 1))
     ]
-    file = RunFile(Files(), str(tmp_path), "1-1-1.runs")
-    arrangement = Arrangement(str(tmp_path), tables[0].schema, [file.add_sorted(tables)])
+    file = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), tables[0].schema, [file.add_sorted(tables)])
     assert sorted(arrangement.probe(np.array([5]))["n"].to_pylist()) == [2, 2**40]
     assert arrangement.matches(np.array([5])) == arrangement.count(5, 5) == 2
     assert [table["n"].to_pylist() for table in arrangement.scan()] == [[1, 2, 2**40]]
@@ -164,9 +166,9 @@ def test_a_run_whose_columns_become_wider_on_the_way_is_read_as_one(tmp_path: Pa
         for start in range(0, 400, 100)
     ]
     whole = pa.concat_tables(tables)
-    run = (file := RunFile(Files(), str(tmp_path), "1-1-1.runs")).add_sorted(tables)
+    run = (file := RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")).add_sorted(tables)
     file.finish()
-    opened = open_run(str(tmp_path), run, whole.schema)
+    opened = open_run(LocalStateFiles(str(tmp_path)), run, whole.schema)
     kinds = [batch.schema.field("number").type for batch in opened._batches]
     assert kinds == [pa.int8(), pa.int16(), pa.int64()]
     random = Random(3)
@@ -174,7 +176,7 @@ def test_a_run_whose_columns_become_wider_on_the_way_is_read_as_one(tmp_path: Pa
         end = random.randint(start, 400)
         assert opened.slice(start, end).to_pylist() == whole.slice(start, end - start).to_pylist()
         assert opened.slice(start, end, ["number"]) == whole.slice(start, end - start).select(["number"])
-    arrangement = Arrangement(str(tmp_path), whole.schema, [run])
+    arrangement = Arrangement(LocalStateFiles(str(tmp_path)), whole.schema, [run])
     hashes = np.array([random.randint(0, 399) for _ in range(50)])
     found = arrangement.probe(hashes).sort_by(HASH)
     assert found.to_pylist() == whole.take(pa.array(np.unique(hashes))).to_pylist()

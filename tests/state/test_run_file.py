@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headwater.change import HASH
+from headwater.change import HASH, gather
+from headwater.change.consolidate import consolidate
 from headwater.errors import Unavailable
 from headwater.files import Files
-from headwater.state import HIGHEST, LOWEST, Arrangement, Manifest, Run, RunFile, consolidate, gather
+from headwater.state import HIGHEST, LOWEST, Arrangement, Manifest, Run, RunFile
+from headwater.state.files import LocalStateFiles
 from headwater.state.manifest import files_of
 from tests.state.changes import SCHEMA, changes, table, total
 
@@ -24,7 +26,7 @@ def some(seed: int, rows: int = 100) -> pa.Table:
 
 
 def read(folder: Path, *runs: Run) -> pa.Table:
-    return pa.concat_tables([SCHEMA.empty_table(), *Arrangement(str(folder), SCHEMA, runs).scan()])
+    return pa.concat_tables([SCHEMA.empty_table(), *Arrangement(LocalStateFiles(str(folder)), SCHEMA, runs).scan()])
 
 
 class FullDisk(Files):
@@ -43,14 +45,14 @@ class FullDisk(Files):
 
 def test_nothing_added_is_no_file(tmp_path: Path) -> None:
     files = Files()
-    RunFile(files, str(tmp_path / "state"), "1-1-1.runs").finish()
-    RunFile(files, str(tmp_path / "state"), "1-1-1.runs").abandon()
+    RunFile(LocalStateFiles(str(tmp_path / "state"), files), "1-1-1.runs").finish()
+    RunFile(LocalStateFiles(str(tmp_path / "state"), files), "1-1-1.runs").abandon()
     assert list(tmp_path.iterdir()) == []
     assert files.syncs == 0
 
 
 def test_runs_of_one_file_are_read_apart_and_each_is_aligned(tmp_path: Path) -> None:
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     tables = [some(seed) for seed in range(5)]
     runs = [writer.add(one) for one in tables]
     writer.finish()
@@ -61,7 +63,7 @@ def test_runs_of_one_file_are_read_apart_and_each_is_aligned(tmp_path: Path) -> 
 
 
 def test_a_run_can_be_read_before_its_file_is_finished_and_after_more_was_added(tmp_path: Path) -> None:
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     first = writer.add(some(1))
     assert total(read(tmp_path, first)) == total(some(1))
     second = writer.add(some(2))
@@ -73,7 +75,7 @@ def test_a_run_can_be_read_before_its_file_is_finished_and_after_more_was_added(
 def test_finishing_syncs_the_file_and_gives_its_handle_back(tmp_path: Path) -> None:
     files = Files()
     before = len(os.listdir("/proc/self/fd"))
-    writer = RunFile(files, str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path), files), "1-1-1.runs")
     writer.add(some(1))
     assert files.syncs == 0
     writer.finish()
@@ -82,8 +84,8 @@ def test_finishing_syncs_the_file_and_gives_its_handle_back(tmp_path: Path) -> N
 
 
 def test_abandoning_removes_the_file_but_not_from_those_who_read_it(tmp_path: Path) -> None:
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
-    reader = Arrangement(str(tmp_path), SCHEMA, [writer.add(some(1))])
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
+    reader = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, [writer.add(some(1))])
     assert total(*reader.scan()) == total(some(1))
     writer.abandon()
     assert list(tmp_path.iterdir()) == []
@@ -91,21 +93,21 @@ def test_abandoning_removes_the_file_but_not_from_those_who_read_it(tmp_path: Pa
 
 
 def test_a_file_left_by_another_of_the_same_name_is_replaced_not_overwritten(tmp_path: Path) -> None:
-    old = RunFile(Files(), str(tmp_path), "1-1-1.runs")
-    before = Arrangement(str(tmp_path), SCHEMA, [old.add(some(1, rows=1000))])
+    old = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
+    before = Arrangement(LocalStateFiles(str(tmp_path)), SCHEMA, [old.add(some(1, rows=1000))])
     old.finish()
     assert total(*before.scan()) == total(some(1, rows=1000))
-    new = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    new = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     run = new.add(some(2))
     new.finish()
-    assert (tmp_path / "1-1-1.runs").read_bytes().endswith(b"HWR1")
+    assert (tmp_path / "1-1-1.runs").read_bytes().endswith(b"HWR2")
     assert total(read(tmp_path, run)) == total(some(2))
     assert total(*before.scan()) == total(some(1, rows=1000))
 
 
 @pytest.mark.parametrize("writes", range(6))
 def test_a_full_disk_is_told_and_leaves_nothing_once_abandoned(tmp_path: Path, writes: int) -> None:
-    writer = RunFile(FullDisk(writes), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path), FullDisk(writes)), "1-1-1.runs")
     with pytest.raises(Unavailable, match="the disk refused") as caught:
         [writer.add(some(seed)) for seed in range(5)]
     assert caught.value.retry
@@ -117,7 +119,7 @@ def test_rows_are_sorted_and_split_into_batches_of_modest_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "CHUNK_BYTES", 1000)
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     given = some(3, rows=1000)
     run = writer.add(pa.concat_tables([given.slice(200), given.slice(0, 200)]))
     stream = (tmp_path / run.file).read_bytes()[run.offset : run.offset + run.length]
@@ -130,7 +132,7 @@ def test_rows_are_sorted_and_split_into_batches_of_modest_size(
 
 
 def test_a_run_has_rows_and_keeps_to_its_range(tmp_path: Path) -> None:
-    writer = RunFile(Files(), str(tmp_path), "1-1-1.runs")
+    writer = RunFile(LocalStateFiles(str(tmp_path)), "1-1-1.runs")
     for rows in ([], [(1, "a", None, 4, 1)], [(1, "a", None, 11, 1)]):
         with pytest.raises(ValueError, match="from 5 to 10 only"):
             writer.add(table(rows), low=5, high=10)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import headwater as hw
-from headwater.spark.session import start
+from headwater.spark.session.start import start
 
 VIEWS = {
     "inner join": "SELECT a.id AS i, b.x AS y FROM a JOIN b ON a.k = b.k",
@@ -44,21 +44,27 @@ PER_KEY = 2
 def measure(keys: int, folder: Path, views: dict[str, str] = VIEWS) -> dict[str, int]:
     """The rows that a tick read for each view, when one row went from one of so many keys to another."""
     found = {}
-    for name, sql in views.items():
-        started = time.monotonic()
-        with hw.Pipeline("locality", folder / name.replace(" ", "_")) as pipeline:
-            for table in "ab":
-                topic = pipeline.table(table, "id BIGINT, k BIGINT, x DOUBLE", key="id", durability="none")
-                topic.upsert(_rows(keys))
+    with hw.Pipeline("locality", folder / "locality") as pipeline:
+        first, _ = [_filled(pipeline, name, keys) for name in "ab"]
+        for number, (name, sql) in enumerate(views.items()):
+            started = time.monotonic()
             pipeline.view("v", sql)
             while pipeline.tick() is not None:
                 pass
-            pipeline._topic("a").upsert([{"id": 7, "k": 7 // PER_KEY + 1, "x": 4.5}])  # type: ignore[union-attr]
+            key = PER_KEY * number
+            first.upsert([{"id": key, "k": number + 1, "x": 4.5}])
             tick = pipeline.tick()
             assert tick is not None
             found[name] = tick.rows_read
-        print(f"{name:16} {found[name]:8} rows read, {time.monotonic() - started:6.1f} s", flush=True)
+            pipeline.drop("v")
+            print(f"{name:16} {found[name]:8} rows read, {time.monotonic() - started:6.1f} s", flush=True)
     return found
+
+
+def _filled(pipeline: hw.Pipeline, name: str, keys: int) -> hw.Table:
+    table = pipeline.table(name, "id BIGINT, k BIGINT, x DOUBLE", key="id", durability="none")
+    table.upsert(_rows(keys))
+    return table
 
 
 def _rows(keys: int) -> pa.Table:

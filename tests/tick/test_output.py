@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.catalog.relation import Relation
 from headwater.change import WEIGHT
-from headwater.files import Files
-from headwater.read.relation import Relation
 from headwater.schema import parse
 from headwater.state import Arrangement, RunFile
+from headwater.state.files import LocalStateFiles
 from headwater.tick.output import view_change
 from headwater.tick.relations import arranged
 
@@ -26,11 +26,11 @@ def change(*rows: tuple[str, int, int]) -> pa.Table:
 
 
 def holding(tmp_path: Path, *rows: tuple[str, int, int]) -> Arrangement:
-    nothing = Arrangement(str(tmp_path), arranged(REVENUE), [])
-    file = RunFile(Files(), str(tmp_path), "1-1-x.runs")
+    nothing = Arrangement(LocalStateFiles(str(tmp_path)), arranged(REVENUE), [])
+    file = RunFile(LocalStateFiles(str(tmp_path)), "1-1-x.runs")
     run = file.add(view_change(REVENUE, change(*rows), nothing))
     file.finish()
-    return Arrangement(str(tmp_path), arranged(REVENUE), [run])
+    return Arrangement(LocalStateFiles(str(tmp_path)), arranged(REVENUE), [run])
 
 
 def test_a_row_may_replace_another_of_the_same_key(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.pipeline.replacing import abandon, candidate, replace, switch
+from headwater.catalog.names import candidate_of
+from headwater.pipeline import candidates
 from headwater.testing import assert_same_as_batch
+from tests.inside import driver_of, store_of
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +30,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[hw.Pi
         pipeline.view("revenue", OLD, key="country")
         pipeline.view("total", "SELECT sum(cents) AS cents FROM revenue")
         if request.param == "large":
-            pipeline._driver().small_rows = 0
+            driver_of(pipeline).small_rows = 0
         sales.upsert(rows(0))
         pipeline.tick()
         yield pipeline, sales
@@ -87,7 +89,15 @@ def test_without_replace_an_old_program_cannot_turn_a_view_back(shop: tuple[hw.P
     with pytest.raises(hw.DeclarationChanged, match="replace=True"):
         pipeline.view("revenue", OLD, key="country")
     assert pipeline.view("revenue", NEW, key="country").sql == NEW
-    assert pipeline.view("revenue", NEW, key="country", replace=True).sql == NEW
+    assert pipeline.tick() is None
+
+
+def test_a_view_that_replaces_itself_is_made_anew_once(shop: tuple[hw.Pipeline, Any]) -> None:
+    pipeline, _ = shop
+    old = content(pipeline, "revenue")
+    assert pipeline.view("revenue", OLD, key="country", replace=True).sql == OLD
+    assert pipeline.tick() is not None
+    assert content(pipeline, "revenue") == old
     assert pipeline.tick() is None
 
 
@@ -241,7 +251,7 @@ def test_a_view_that_missed_more_than_is_kept_is_made_anew(tmp_path: Path) -> No
             sales.upsert([{"id": number, "country": "NO", "cents": number}])
             pipeline.tick()
         assert pipeline.read("ratio").num_rows == 1
-        assert pipeline._store.ticks()[0][0] > 1
+        assert store_of(pipeline).ticks()[0][0] > 1
         position = sales.upsert([{"id": 2, "country": "NO", "cents": 2}])
         pipeline.tick()
         assert pipeline.read("above", after=position).num_rows == 1
@@ -284,7 +294,7 @@ def test_a_view_can_be_replaced_again_and_again_and_nothing_piles_up(tmp_path: P
             pipeline.view("counted", f"SELECT {number} AS version, count(*) AS n FROM sales", replace=True)
             pipeline.tick()
         assert content(pipeline, "counted") == [(40, 48)]
-        arrangements = {name for name in pipeline._store.arrangements(40) if not name.startswith("t")}
+        arrangements = {name for name in store_of(pipeline).arrangements(40) if not name.startswith("t")}
         assert len(arrangements) < 60
         chain, view = 0, pipeline._relations.get("counted")
         while view.before is not None:
@@ -320,12 +330,13 @@ def test_what_is_declared_last_holds(shop: tuple[hw.Pipeline, Any]) -> None:
 def test_whoever_abandons_too_late_takes_nothing_away(shop: tuple[hw.Pipeline, Any]) -> None:
     pipeline, _ = shop
     pipeline.view("revenue", NEW, key="country", replace=True)
-    seen = candidate(pipeline._store, "revenue")
+    seen = store_of(pipeline).find(candidate_of("revenue"))
+    assert seen is not None
     pipeline.tick()
-    assert not pipeline._store.forget(seen)
-    assert not pipeline._store.amend(seen)
+    assert not store_of(pipeline).forget(seen)
+    assert not store_of(pipeline).amend(seen)
     with pytest.raises(hw.HeadwaterError, match="nothing is to replace it"):
-        abandon(pipeline._store, "revenue")
+        candidates.abandon(pipeline, "revenue")
     assert_same_as_batch(pipeline)
 
 
@@ -341,9 +352,9 @@ def test_what_was_dropped_or_abandoned_leaves_nothing_behind(tmp_path: Path) -> 
         for number in range(20):
             sales.upsert(rows(number))
             pipeline.tick()
-        last = pipeline._store.last_tick()
+        last = store_of(pipeline).last_tick()
         assert last is not None
-        assert {name.partition("/")[0][0] for name in pipeline._store.arrangements(last.number)} == {"t"}
+        assert {name.partition("/")[0][0] for name in store_of(pipeline).arrangements(last.number)} == {"t"}
 
 
 def test_a_candidate_that_missed_too_much_is_begun_again(tmp_path: Path) -> None:
@@ -353,19 +364,17 @@ def test_a_candidate_that_missed_too_much_is_begun_again(tmp_path: Path) -> None
         sales.upsert([{"id": 1, "country": "NO", "cents": 1}])
         pipeline.tick()
         sql = "SELECT id, 100 DIV cents AS part FROM sales"
-        stored = pipeline._store.find("ratio")
-        assert stored is not None
-        replace(pipeline._store, pipeline._spark(), stored, sql, (), "suspend", hold=True)
+        candidates.begin(pipeline, "ratio", sql, hold=True)
         pipeline.tick()
         sales.upsert([{"id": 2, "country": "NO", "cents": 0}])
         for number in range(3, 23):
             sales.upsert([{"id": number, "country": "NO", "cents": number}])
             pipeline.tick()
-        assert [name for name in pipeline._store.declarations() if "@" in name] == ["ratio@next"]
+        assert [name for name in store_of(pipeline).declarations() if "@" in name] == ["ratio@next"]
         sales.upsert([{"id": 2, "country": "NO", "cents": 2}])
         pipeline.tick()
         assert pipeline.read("ratio@next").num_rows == 22
-        switch(pipeline._store, "ratio")
+        candidates.switch(pipeline, "ratio")
         pipeline.tick()
         assert_same_as_batch(pipeline)
 
@@ -390,7 +399,7 @@ def test_a_view_catches_up_in_the_tick_in_which_its_input_is_arranged_otherwise(
         put = sales.append if kind == "stream" else sales.upsert
         pipeline.view("plain", "SELECT id, cents FROM sales", key=keys[0])
         pipeline.view("above", "SELECT id, 100 DIV cents AS part FROM plain")
-        pipeline._driver().small_rows = small
+        driver_of(pipeline).small_rows = small
         put(rows(1))
         pipeline.tick()
         put([{"id": each, "country": "NO", "cents": 0} for each in (50, 51)])
@@ -407,6 +416,6 @@ def test_a_view_catches_up_in_the_tick_in_which_its_input_is_arranged_otherwise(
 
 
 def _still(pipeline: hw.Pipeline) -> set[str]:
-    last = pipeline._store.last_tick()
+    last = store_of(pipeline).last_tick()
     assert last is not None
     return set(last.detail["suspended"])

@@ -14,13 +14,18 @@ import pytest
 
 import headwater as hw
 from headwater.clock import SystemClock
-from headwater.operators.failing import EvaluationFailed
+from headwater.evaluation import ROW
+from headwater.evaluation.errors import EvaluationFailed
+from headwater.operators.accumulate import Aggregate
+from headwater.operators.accumulators import AggregateCall
+from headwater.operators.join import Join
+from headwater.operators.stateless import Fragment
+from headwater.plan.operators import Field, Fields, Node, Source
 from headwater.state.manifest import Manifest
 from headwater.tick import state
-from headwater.tick.small import ROW
-from headwater.views.plan import Aggregate, Call, Field, Fields, Fragment, Join, Node, Source
 from tests.crash import hand_engine, shop
 from tests.crash.hand_engine import LONG, TEXT, drive, source
+from tests.inside import engine_of, merging_of, store_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def checked(child: Node, passed: str) -> Fragment:
 def totals() -> Node:
     """Customers with what they paid: the sums are what is shared."""
     orders = source("orders", o1=("customer", LONG), o2=("cents", LONG))
-    call = Call("Sum", ("o3",), Field("o4", LONG))
+    call = AggregateCall("Sum", ("o3",), Field("o4", LONG))
     sums = Aggregate(
         (Field("o1", LONG), Field("o4", LONG)),
         child=checked(orders, "o1"),
@@ -140,7 +145,7 @@ def test_the_last_good_tick_is_kept_among_those_of_which_few_are(tmp_path: Path)
             buyers.upsert([{"id": 1, "country": f"X{number}"}])
             clock.at += 100_000
             pipeline.tick()
-        assert [number for number, _ in pipeline._store.ticks()][:2] == [1, 2]
+        assert [number for number, _ in store_of(pipeline).ticks()][:2] == [1, 2]
         position = orders.delete([9])
         pipeline.tick()
         rows = sorted(pipeline.read("paid", after=position).to_pylist(), key=str)
@@ -153,9 +158,9 @@ def test_what_another_view_reads_does_not_make_it_stale(tmp_path: Path) -> None:
         pipeline.view("totals", "any")
         pipeline.view("others", "any", key="id")
         pipeline.view("known", "any")
-        names = [pipeline._store.find(name).spec["shares"]["join1.right"] for name in ("totals", "known")]  # type: ignore[union-attr]
+        names = [store_of(pipeline).find(name).spec["shares"]["join1.right"] for name in ("totals", "known")]  # type: ignore[union-attr]
         assert names[0] == names[1]
-        number = pipeline._store.find("totals").number  # type: ignore[union-attr]
+        number = store_of(pipeline).find("totals").number  # type: ignore[union-attr]
         buyers.upsert([{"id": 1, "country": "A"}])
         orders.upsert([{"id": 1, "customer": 1, "cents": 5}])
         pipeline.tick()
@@ -169,7 +174,7 @@ def test_what_another_view_reads_does_not_make_it_stale(tmp_path: Path) -> None:
             pipeline.tick()
         assert pipeline.read("totals").to_pylist() == [{"country": "A", "total": 5}]
         assert pipeline.read("known").to_pylist() == [{"total": 5, "id": 1}]
-        assert pipeline._store.find("totals").number == number  # type: ignore[union-attr]  # not made anew
+        assert store_of(pipeline).find("totals").number == number  # type: ignore[union-attr]  # not made anew
 
 
 def test_what_is_made_anew_has_nothing_of_what_it_had(tmp_path: Path) -> None:
@@ -232,12 +237,13 @@ def test_a_plan_that_becomes_another_shares_by_what_it_has_become(
             for name in "ab":
                 table = pipeline.table(name, "id BIGINT NOT NULL, name STRING", key="id")
                 table.upsert([{"id": 1, "name": f"of {name}"}])
-            drive(pipeline).engine.meaning = {"Spark": version}
+            drive(pipeline)
+            engine_of(pipeline).meaning = {"Spark": version}
             pipeline.view("pairs", "any")
             for _ in range(2):
                 pipeline.tick()
                 assert pipeline.read("pairs").to_pylist() == [{"a": "of a", "b": "of b"}]
-            plans.append(pipeline._store.declarations()["pairs"].spec["plan"])
+            plans.append(store_of(pipeline).declarations()["pairs"].spec["plan"])
     assert plans[0] != plans[1]
 
 
@@ -250,12 +256,13 @@ def test_a_merge_of_before_another_driver_is_not_taken_over(
         driver = drive(first)
         shop.declare_views(first)
         traffic = shop.Traffic(first, 1)
-        while driver._merging._thread is None:
+        merging = merging_of(driver)
+        while merging._thread is None:
             for _ in range(4):
                 traffic.step()
             first.tick()
-        driver._merging._thread.join()
-        (name,) = driver._merging.files
+        merging._thread.join()
+        (name,) = merging_of(driver).files
         with shop.opened(str(tmp_path), views=False, retain_ticks=2) as second:
             drive(second)
             second.take_over()
@@ -265,7 +272,7 @@ def test_a_merge_of_before_another_driver_is_not_taken_over(
         first.take_over()
         traffic.step()
         first.tick()
-        last = first._store.last_tick()
+        last = store_of(first).last_tick()
         assert last is not None
-        manifests = map(Manifest.from_dict, first._store.arrangements(last.number).values())
+        manifests = map(Manifest.from_dict, store_of(first).arrangements(last.number).values())
         assert {run.file for each in manifests for run in each.runs} <= set(os.listdir(tmp_path / "state"))

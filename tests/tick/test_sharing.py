@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.store import SHARED
+from headwater.catalog.names import is_shared, owner_of
 from headwater.testing import assert_same_as_batch
+from tests.inside import driver_of, store_of, topic_of
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +34,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[hw.Pi
         customers = pipeline.table("customers", "id BIGINT, name STRING, country STRING, worth BIGINT", key="id")
         orders = pipeline.table("orders", "id BIGINT, customer BIGINT, cents STRING", key="id")
         if request.param == "large":
-            pipeline._driver().small_rows = 0
+            driver_of(pipeline).small_rows = 0
         customers.upsert([{"id": n, "name": f"c{n}", "country": "no", "worth": n} for n in range(1, 6)])
         dice = random.Random(20261116)
 
@@ -50,20 +51,20 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[hw.Pi
 
 def kept(pipeline: hw.Pipeline) -> set[str]:
     """The names of what is shared, and of the views' own state, that the store has."""
-    last = pipeline._store.last_tick()
+    last = store_of(pipeline).last_tick()
     assert last is not None
-    return {name for name in pipeline._store.arrangements(last.number) if not name.endswith("/changes")}
+    return {name for name in store_of(pipeline).arrangements(last.number) if not name.endswith("/changes")}
 
 
 def shared(pipeline: hw.Pipeline) -> set[str]:
-    return {name.partition("/")[0] for name in kept(pipeline) if name.startswith(SHARED)}
+    return {owner_of(name) for name in kept(pipeline) if is_shared(name)}
 
 
 def clean(pipeline: hw.Pipeline) -> None:
     """Have expired what can expire, which happens every tenth tick."""
-    last = pipeline._store.last_tick()
+    last = store_of(pipeline).last_tick()
     assert last is not None
-    pipeline._driver()._keep_house(pipeline._store.lease().epoch, last.number, forced=True)
+    driver_of(pipeline)._keep_house(store_of(pipeline).lease().epoch, last.number, forced=True)
 
 
 def ticked(pipeline: hw.Pipeline) -> Any:
@@ -92,7 +93,7 @@ def test_a_relation_by_a_key_is_kept_once_and_a_table_by_its_own_not_again(shop:
 
 def work(pipeline: hw.Pipeline) -> int:
     """How often the last tick asked Spark for something."""
-    last = pipeline._store.last_tick()
+    last = store_of(pipeline).last_tick()
     assert last is not None
     return int(last.detail["queries"]) + int(last.detail["jobs"])
 
@@ -111,7 +112,7 @@ def test_a_common_subplan_is_computed_once(shop: tuple[hw.Pipeline, Any]) -> Non
     ticked(pipeline)
     (totals,) = shared(pipeline)
     assert f"{totals}/aggregate1" in kept(pipeline)
-    if pipeline._driver().small_rows:
+    if driver_of(pipeline).small_rows:
         assert work(pipeline) == alone + 1  # for its own columns
     else:
         assert work(pipeline) < 2 * alone
@@ -134,7 +135,7 @@ def test_what_only_looks_alike_is_not_shared(pipeline: hw.Pipeline) -> None:
     for number, each in enumerate(expressions * 2):
         sql = f"SELECT a.id, b.y FROM a JOIN (SELECT k, {each} AS y FROM a WHERE x <> 'no') b ON a.x = b.k"
         pipeline.view(f"v{number}", sql)
-    specs = {n: pipeline._store.find(f"v{n}").spec["shares"]["join1.right"] for n in range(2 * len(expressions))}  # type: ignore[union-attr]
+    specs = {n: store_of(pipeline).find(f"v{n}").spec["shares"]["join1.right"] for n in range(2 * len(expressions))}  # type: ignore[union-attr]
     first = [specs[n] for n in range(len(expressions))]
     assert len(set(first)) == len(expressions)
     assert [specs[n + len(expressions)] for n in range(len(expressions))] == first
@@ -148,7 +149,7 @@ def test_rows_by_other_rules_for_nulls_are_not_shared(pipeline: hw.Pipeline) -> 
         "window": "SELECT x, k, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a",
     }.items():
         pipeline.view(name, sql)
-    found = [pipeline._store.find(name).spec["shares"] for name in ("inner", "outer", "window")]  # type: ignore[union-attr]
+    found = [store_of(pipeline).find(name).spec["shares"] for name in ("inner", "outer", "window")]  # type: ignore[union-attr]
     places = [found[0]["join1.right"], found[1]["recompute1.1"], found[2]["recompute1.0"]]
     assert len(set(places)) == 3
 
@@ -181,12 +182,12 @@ def test_what_nobody_kept_up_is_made_anew(shop: tuple[hw.Pipeline, Any]) -> None
     pipeline.view("rich", RICH)
     buy(10)
     ticked(pipeline)
-    declared = pipeline._store.find("rich")
+    declared = store_of(pipeline).find("rich")
     assert declared is not None
     pipeline.drop("rich")
     buy(10)
     pipeline.tick()
-    pipeline._store.declare("rich", "view", declared.spec)  # by a process that planned it before the drop
+    store_of(pipeline).declare("rich", "view", declared.spec)  # by a process that planned it before the drop
     buy(10)
     ticked(pipeline)
     buy(10)
@@ -199,13 +200,13 @@ def test_one_view_stands_still_and_what_it_shares_goes_on(shop: tuple[hw.Pipelin
     pipeline.view("poor", POOR)
     buy(10)
     ticked(pipeline)
-    customers = pipeline._topic("customers")
+    customers = topic_of(pipeline, "customers")
     assert isinstance(customers, hw.Table)
     customers.upsert([{"id": 1, "name": "broke", "country": "no", "worth": 0}])
-    pipeline._topic("orders").upsert([{"id": 1, "customer": 1, "cents": "5"}])  # type: ignore[union-attr]
+    topic_of(pipeline, "orders").upsert([{"id": 1, "customer": 1, "cents": "5"}])
     pipeline.tick()
     with pytest.raises(hw.ViewSuspended, match="DIVIDE_BY_ZERO"):
-        pipeline.read("poor", as_of=pipeline._store.last_tick().number)  # type: ignore[union-attr]
+        pipeline.read("poor", as_of=store_of(pipeline).last_tick().number)  # type: ignore[union-attr]
     for _ in range(2):
         buy(10)
         customers.upsert([{"id": 1, "name": "broke", "country": "no", "worth": 0}])
@@ -227,7 +228,7 @@ def test_what_is_shared_stands_still_with_all_that_need_it(shop: tuple[hw.Pipeli
     pipeline.view("well", BY_CUSTOMER)
     buy(10)
     ticked(pipeline)
-    orders = pipeline._topic("orders")
+    orders = topic_of(pipeline, "orders")
     assert isinstance(orders, hw.Table)
     position = orders.upsert([{"id": 99, "customer": 1, "cents": "many"}])
     pipeline.tick()
@@ -236,7 +237,7 @@ def test_what_is_shared_stands_still_with_all_that_need_it(shop: tuple[hw.Pipeli
         with pytest.raises(hw.ViewSuspended, match=said) as caught:
             pipeline.read(name, after=position)
         assert "many" in str(caught.value)
-        assert SHARED not in str(caught.value)
+        assert "~" not in str(caught.value)
     pipeline.view("late", RICH.replace("10 *", "9 *"))
     for _ in range(missed):
         buy(3)
@@ -257,7 +258,7 @@ def test_what_sets_rows_aside_shares_nothing(pipeline: hw.Pipeline) -> None:
     pipeline.table("orders", "id BIGINT, customer BIGINT, cents STRING", key="id")
     for number in (1, 2):
         pipeline.view(f"v{number}", CENTS, on_error="dead_letter")
-        assert pipeline._store.find(f"v{number}").spec["shares"] == {}  # type: ignore[union-attr]
+        assert store_of(pipeline).find(f"v{number}").spec["shares"] == {}  # type: ignore[union-attr]
 
 
 def test_a_new_version_shares_with_the_old_and_with_other_processes(tmp_path: Path) -> None:

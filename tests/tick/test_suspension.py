@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import headwater as hw
 from headwater.testing import assert_same_as_batch
+from tests.inside import driver_of, engine_of
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +50,7 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[hw.P
         pipeline.view("above", "SELECT count(*) AS n FROM v0")
         pipeline.view("good", "SELECT count(*) AS n, max(id) AS last FROM words")
         if request.param == "large":
-            pipeline._driver().small_rows = 0
+            driver_of(pipeline).small_rows = 0
         table.upsert(GOOD)
         pipeline.tick()
         yield pipeline, table
@@ -70,6 +72,12 @@ def test_only_views_that_need_the_row_stop_and_all_come_back(words: tuple[hw.Pip
         assert pipeline.read(f"v{number}", as_of=1).equals(before[name])
         with pytest.raises(hw.ViewSuspended):
             pipeline.read(f"v{number}", as_of=bad.number)
+        said = pipeline.explain(f"v{number}").splitlines()[0]
+        assert said.startswith("suspended since tick 1: "), said
+        assert said.endswith("correct the row or replace the view, and it catches up by itself"), said
+        assert "forty" in said
+    assert pipeline.explain("above").startswith("suspended since tick 1: it reads v0, which is suspended: ")
+    assert pipeline.explain("good").startswith("view good (")
     with pytest.raises(hw.ViewSuspended, match="it reads v0"):
         pipeline.read("above", after=position)
     with pytest.raises(hw.ViewSuspended):
@@ -101,7 +109,7 @@ def test_rows_that_fail_are_set_aside_and_come_back_when_corrected(tmp_path: Pat
         pipeline.view("numbers", OPERATORS["projection"], key="id", on_error="dead_letter")
         pipeline.view("large_ones", OPERATORS["filter"], on_error="dead_letter")
         pipeline.view("total", "SELECT sum(number) AS total FROM numbers")
-        pipeline._driver().small_rows = small
+        driver_of(pipeline).small_rows = small
         table.upsert([*GOOD, *BAD, {"id": 5, "text": "fifty"}])
         position = table.delete([1])
         pipeline.tick()
@@ -129,6 +137,79 @@ def test_rows_that_fail_are_set_aside_and_come_back_when_corrected(tmp_path: Pat
         assert pipeline.read("numbers").num_rows == 3
 
 
+WORDS_OF_OTHERS = (
+    "java.io.IOException: No space left on device",
+    "Cannot call methods on a stopped SparkContext",
+    'Traceback (most recent call last):\n  File "headwater/spark/workers/x.py"\nOSError: headwater/state/x',
+)
+
+
+def _says_what_we_say(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    raise hw.Unavailable(text)
+
+
+def _meets_a_full_disk(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    raise OSError(errno.ENOSPC, text)
+
+
+@pytest.mark.parametrize("small", [20_000, 0], ids=["small", "large"])
+def test_what_a_row_or_a_function_says_of_disks_and_spark_is_no_fault_of_those(tmp_path: Path, small: int) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.udf("says", _says_what_we_say, "INT")
+        pipeline.udf("meets", _meets_a_full_disk, "INT")
+        for place in range(len(WORDS_OF_OTHERS)):
+            pipeline.view(f"cast{place}", f"{OPERATORS['projection']} WHERE id <= 3 OR id = {10 + place}")
+        pipeline.view("raised", "SELECT IF(text > 'A', raise_error(text), 1) AS x FROM words")
+        pipeline.view("said", "SELECT id, says(text) AS x FROM words")
+        pipeline.view("met", "SELECT id, meets(text) AS x FROM words")
+        pipeline.view("aside", OPERATORS["projection"], key="id", on_error="dead_letter")
+        pipeline.view("good", "SELECT count(*) AS n FROM words")
+        driver_of(pipeline).small_rows = small
+        table.upsert(GOOD)
+        pipeline.tick()
+        table.upsert([{"id": place, "text": text} for place, text in enumerate(WORDS_OF_OTHERS, start=10)])
+        assert pipeline.tick() is not None
+        assert pipeline.read("good", as_of=2).to_pylist() == [{"n": 6}]
+        for name in ("cast0", "cast1", "cast2", "raised", "said", "met"):
+            with pytest.raises(hw.ViewSuspended, match=f"^{name}: .*suspended: "):
+                pipeline.read(name, as_of=2)
+        assert pipeline.read("aside", as_of=2).num_rows == 3
+        assert pipeline.read("aside__dead_letters", as_of=2).num_rows == 3
+        table.delete([10, 11, 12])
+        pipeline.tick()
+        assert_same_as_batch(pipeline, ["raised", "said", "aside"])
+
+
+def test_a_row_of_which_too_many_come_is_named_or_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hw.Pipeline("words", tmp_path / "words") as pipeline:
+        table = pipeline.table("words", "id BIGINT, text STRING", key="id")
+        pipeline.view("parts", OPERATORS["generator"])
+        pipeline.view("aside", OPERATORS["generator"], on_error="dead_letter")
+        pipeline.view("good", "SELECT count(*) AS n FROM words")
+        monkeypatch.setattr(engine_of(pipeline)._evaluator, "_most", lambda _: 500)
+        table.upsert(GOOD)
+        pipeline.tick()
+        large = [{"id": 4, "text": "6000"}, {"id": 5, "text": "50"}, {"id": 6, "text": "7000"}]
+        table.upsert(large)
+        assert pipeline.tick() is not None
+        assert pipeline.read("good", as_of=2).to_pylist() == [{"n": 6}]
+        with pytest.raises(hw.ViewSuspended, match=r"500 rows or more come of it.*000"):
+            pipeline.read("parts", as_of=2)
+        assert pipeline.read("aside", as_of=2).num_rows == 6 + 5
+        letters = sorted(row["raw"] for row in pipeline.read("aside__dead_letters", as_of=2).to_pylist())
+        assert letters == ['{"id":4,"text":"6000"}', '{"id":6,"text":"7000"}']
+        table.delete([4, 6])
+        pipeline.tick()
+        assert_same_as_batch(pipeline)
+
+
 def test_what_on_error_may_be_is_said(pipeline: hw.Pipeline) -> None:
     with pytest.raises(hw.HeadwaterError, match="on_error is 'ignore'") as caught:
         pipeline.view("v", "SELECT 1 AS one", on_error="ignore")
@@ -143,12 +224,12 @@ def test_what_on_error_may_be_is_said(pipeline: hw.Pipeline) -> None:
 def test_a_letter_goes_with_its_row_though_the_function_is_another(tmp_path: Path) -> None:
     with hw.Pipeline("words", tmp_path / "words") as pipeline:
         table = pipeline.table("words", "id BIGINT, text STRING", key="id")
-        pipeline.udf("parsed", _fails_for_forty, "INT")
+        pipeline.udf("parsed", _fails_for_forty, "INT", version="1")
         pipeline.view("numbers", "SELECT id, parsed(text) AS number FROM words", key="id", on_error="dead_letter")
         table.upsert([*GOOD, *BAD])
         pipeline.tick()
         assert pipeline.read("numbers__dead_letters").num_rows == 1
-        pipeline.udf("parsed", len, "INT")
+        pipeline.udf("parsed", len, "INT", version="1")
         table.delete([4])
         table.upsert([{"id": 5, "text": "fifty"}])
         pipeline.tick()
@@ -182,11 +263,11 @@ def test_what_is_no_fault_of_a_row_stops_the_tick(tmp_path: Path, monkeypatch: p
         table.upsert([{"id": 7, "text": "70"}])
 
         def broken(*_: object) -> None:
-            raise hw.HeadwaterError("no space left on the device")
+            raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patched:
-            patched.setattr(pipeline._spark().engine._evaluator, "evaluate", broken)
-            with pytest.raises(hw.HeadwaterError, match="no space left"):
+            patched.setattr(engine_of(pipeline)._evaluator, "evaluate", broken)
+            with pytest.raises(hw.Unavailable, match="No space left"):
                 pipeline.tick()
         pipeline.tick()
         assert_same_as_batch(pipeline)

@@ -11,7 +11,9 @@ import pytest
 
 import headwater as hw
 from headwater.pipeline.reopen import reopen
+from headwater.spark.session.start import start
 from headwater.testing import ManualClock, assert_same_as_batch
+from tests.inside import driver_of, topic_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -73,7 +75,7 @@ def test_nothing_new_and_nothing_to_fill_is_no_tick(tmp_path: Path) -> None:
 def test_a_view_that_is_declared_late_is_filled_in_bulk(tmp_path: Path, small: int) -> None:
     pipeline, orders, customers = shop(tmp_path)
     with pipeline:
-        pipeline._driver().small_rows = small
+        driver_of(pipeline).small_rows = small
         customers.upsert([{"id": n, "country": "NO" if n % 2 else "SE"} for n in range(10)])
         orders.upsert([{"id": n, "customer": n % 10, "cents": n} for n in range(100)])
         pipeline.tick()
@@ -135,7 +137,7 @@ def test_a_view_that_cannot_be_evaluated_stands_still_and_the_others_go_on(tmp_p
 def test_python_functions_work_in_views(tmp_path: Path, small: int) -> None:
     with hw.Pipeline("p", tmp_path) as pipeline:
         pipeline.udf("initial", lambda text: text[:1] if text else None, "STRING")
-        pipeline._driver().small_rows = small
+        driver_of(pipeline).small_rows = small
         words = pipeline.table("words", "id BIGINT, word STRING", key="id")
         pipeline.view("initials", "SELECT initial(word) AS letter, count(*) AS n FROM words GROUP BY initial(word)")
         words.upsert([{"id": 1, "word": "ant"}, {"id": 2, "word": "ape"}, {"id": 3, "word": None}])
@@ -276,57 +278,31 @@ def test_the_rows_that_a_query_itself_holds_are_there_once(tmp_path: Path) -> No
 HOURS = "SELECT hour(at) AS hour, count(*) AS events FROM events GROUP BY hour(at)"
 
 
-def test_in_another_time_zone_everything_is_built_again(tmp_path: Path) -> None:
-    def opened(timezone: str) -> tuple[hw.Pipeline, hw.Stream]:
-        pipeline = hw.Pipeline("zones", tmp_path, timezone=timezone)
-        events = pipeline.stream("events", "at TIMESTAMP")
-        pipeline.view("hours", HOURS)
-        return pipeline, events
-
-    pipeline, events = opened("UTC")
-    with pipeline:
-        events.append([{"at": at(10)}, {"at": at(23)}])
-        first = pipeline.tick()
-        assert first is not None
-        assert rows(pipeline, "hours") == Counter({(10, 1): 1, (23, 1): 1})
-    pipeline, events = opened("UTC")
-    with pipeline:
-        assert pipeline.tick() is None
-    pipeline, events = opened("Asia/Tokyo")
-    with pipeline:
-        assert rows(pipeline, "hours") == Counter({(10, 1): 1, (23, 1): 1})
-        assert pipeline.tick() is not None
-        assert rows(pipeline, "hours") == Counter({(19, 1): 1, (8, 1): 1})
-        assert_same_as_batch(pipeline)
-        with pytest.raises(hw.VersionExpired):
-            list(pipeline.changes("hours", since=first.number))
-        events.append([{"at": at(10)}])
-        assert pipeline.tick() is not None
-        assert rows(pipeline, "hours") == Counter({(19, 2): 1, (8, 1): 1})
-    with reopen(str(tmp_path)) as pipeline:
-        assert pipeline.timezone == "Asia/Tokyo"
-
-
-def at(hour: int) -> datetime:
-    return datetime(2026, 11, 15, hour, tzinfo=UTC)
-
-
-def test_what_cannot_be_built_again_in_another_time_zone_stays_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with hw.Pipeline("zones", tmp_path) as pipeline:
-        events = pipeline.stream("events", "at TIMESTAMP")
-        pipeline.view("hours", HOURS)
-        events.append([{"at": at(10)}])
-        pipeline.tick()
+def test_a_pipeline_stays_in_its_time_zone(tmp_path: Path) -> None:
     with hw.Pipeline("zones", tmp_path, timezone="Asia/Tokyo") as pipeline:
-        monkeypatch.setattr(pipeline._log, "start", lambda _topic, _partition: 1)
-        with pytest.raises(hw.HeadwaterError, match=r"time zone was UTC and is Asia/Tokyo.*offsets 0 to 0"):
+        events = pipeline.stream("events", "at TIMESTAMP")
+        pipeline.view("hours", HOURS)
+        events.append([{"at": datetime(2026, 11, 15, 10, tzinfo=UTC)}])
+        pipeline.tick()
+        assert rows(pipeline, "hours") == Counter({(19, 1): 1})
+    for other in ("UTC", "Europe/Oslo"):
+        message = f"time zone of this pipeline is Asia/Tokyo, not {other}"
+        with pytest.raises(hw.DeclarationChanged, match=message):
+            hw.Pipeline("zones", tmp_path, timezone=other)
+    for given in (None, "Asia/Tokyo"):
+        with hw.Pipeline("zones", tmp_path, timezone=given) as pipeline:
+            assert pipeline.timezone == "Asia/Tokyo"
+            topic_of(pipeline, "events").append([{"at": datetime(2026, 11, 15, 20)}])  # noqa: DTZ001
             pipeline.tick()
-        assert rows(pipeline, "hours") == Counter({(10, 1): 1})
+            assert_same_as_batch(pipeline)
     with reopen(str(tmp_path)) as pipeline:
-        assert pipeline.timezone == "UTC"
-        assert pipeline.tick() is None
+        assert rows(pipeline, "hours") == Counter({(19, 1): 1, (20, 2): 1})
+
+
+def test_a_time_zone_that_java_does_not_know_is_told() -> None:
+    with pytest.raises(hw.HeadwaterError, match="does not know the time zone Atlantis/North") as raised:
+        start("zones", timezone="Atlantis/North")
+    assert "newer Java" in raised.value.hint
 
 
 def test_what_a_view_names_but_does_not_need_cannot_be_dropped(tmp_path: Path) -> None:

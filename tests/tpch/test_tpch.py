@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import headwater as hw
 from headwater.testing import ManualClock, assert_same_as_batch
+from tests.inside import driver_of
 from tests.tpch.refresh import Change, Refresh
 from tests.tpch.source import TABLES, Source, Unobtainable, source
 
@@ -68,7 +69,7 @@ class Warehouse:
 
     def _tick(self) -> hw.Tick:
         if self.path == "large":
-            self.pipeline._driver().small_rows = 0
+            driver_of(self.pipeline).small_rows = 0
         tick = self.pipeline.tick()
         assert tick is not None
         assert_same_as_batch(self.pipeline)

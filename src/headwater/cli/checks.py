@@ -13,13 +13,13 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.cli.text import count, size
-from headwater.cli.where import topic_kinds
 from headwater.errors import HeadwaterError
-from headwater.spark.java import find_java
+from headwater.spark.session.java import find_java
 
 if TYPE_CHECKING:
     from headwater import Pipeline
@@ -29,6 +29,8 @@ _SPARK = "4.3"
 _FREE = 500_000_000
 _DESCRIPTORS = 512
 _SYNCS = 9
+_READ = 1 << 30
+"""So much of the state is read in a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def spark(*, start: bool) -> Finding:
 def _start_spark(version: str) -> Finding:
     began = time.monotonic()
     try:
-        session = importlib.import_module("headwater.spark.session").start("doctor", master="local[1]")
+        session = importlib.import_module("headwater.spark.session.start").start("doctor", master="local[1]")
         started = time.monotonic() - began
         try:
             session.range(2).mapInArrow(lambda batches: batches, "id long").collect()
@@ -152,32 +154,42 @@ def descriptors() -> Finding:
     return Finding("files", True, said)
 
 
-def pipeline(path: str) -> list[Finding]:
-    """Whether it opens, and whether every byte of its topics' logs is as it was written."""
+def pipeline(path: str) -> Iterator[Finding]:
+    """Whether it opens, and whether its topics' logs, its store and its state are as they were written.
+
+    Of a state that is large only the ends of the files are looked at.
+    """
     try:
         public = importlib.import_module("headwater.pipeline")
-        with public.reopen(path) as opened:
-            findings = [_topic(opened, name) for name in topic_kinds(opened)]
+        stored = importlib.import_module("headwater.cli.stored")
     except ImportError as error:
-        return [
-            Finding("pipeline", False, f"headwater is damaged: {error}", "pip install --force-reinstall headwater")
-        ]
-    except (HeadwaterError, OSError) as error:
-        return [_fault("pipeline", error)]
-    return [Finding("pipeline", True, f"{path}, {count(len(findings), 'topic')}"), *findings]
-
-
-def _topic(opened: Pipeline, name: str) -> Finding:
+        again = "pip install --force-reinstall headwater"
+        yield Finding("pipeline", False, f"headwater is damaged: {error}", again)
+        return
     try:
-        topic = opened._topic(name)
-        topic.verify()
-        measured = topic.size()
+        with public.reopen(path) as opened:
+            names = public.topic_kinds(opened)
+            said = f"{path}, {count(len(names), 'topic')}, time zone {opened.timezone}"
+            yield Finding("pipeline", True, said)
+            yield from (topic(opened, name) for name in names)
+            yield from stored.findings(opened, most=_READ)
     except (HeadwaterError, OSError) as error:
-        return _fault(name, error)
+        yield fault("pipeline", error)
+
+
+def topic(opened: Pipeline, name: str) -> Finding:
+    """Whether every byte of a topic's log is as it was written."""
+    try:
+        found = importlib.import_module("headwater.pipeline").topic(opened, name)
+        found.verify()
+        measured = found.size()
+    except (HeadwaterError, OSError) as error:
+        return fault(name, error)
     return Finding(name, True, f"{count(measured.records, 'record')}, {size(measured.bytes)}, undamaged")
 
 
-def _fault(name: str, error: HeadwaterError | OSError) -> Finding:
+def fault(name: str, error: HeadwaterError | OSError) -> Finding:
+    """The finding that an error is."""
     if isinstance(error, HeadwaterError):
         place = f"{error.where}: " if error.where else ""
         return Finding(name, False, f"{place}{error.what}", error.hint)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import headwater as hw
-from headwater.cli.live import Scene, ViewWatch, Watch, tick_sight
+from headwater.cli.live import Scene, TopicWatch, ViewWatch, tick_sight
 from headwater.cli.options import add_json, whole
 from headwater.cli.screens import Screen, choose_screen, view_lines
 from headwater.cli.shopkeeping import Ticker, Visitors
@@ -77,7 +77,7 @@ class _Stage:
         self._over = threading.Event()
         self.ticker = Ticker(pipeline, self._over)
         self._visitors = Visitors(pipeline.path)
-        self._topics = [Watch(topic) for topic in self.shop]
+        self._topics = [TopicWatch(topic) for topic in self.shop]
         self._views = ViewWatch(pipeline, [view.name for view in VIEWS])
         self._began = time.monotonic()
         self.seconds = 0.0
@@ -117,7 +117,7 @@ class _Stage:
 
 def _compare(pipeline: hw.Pipeline) -> str:
     """How the views differ from what Spark answers over everything that was recorded; empty if they do not."""
-    same_as_batch = importlib.import_module("headwater.spark.oracle").same_as_batch  # it brings Spark with it
+    same_as_batch = importlib.import_module("headwater.oracle.oracle").same_as_batch  # it brings Spark with it
     with saying("comparing every view with a batch query"):
         try:
             same_as_batch(pipeline)

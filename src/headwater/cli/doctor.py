@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     for finding in _findings(arguments):
         findings.append(finding)
         if not arguments.json:
-            _print(finding)
+            show(finding)
     faults = sum(not finding.ok for finding in findings)
     if arguments.json:
         print(json.dumps({"ok": not faults, "checks": [asdict(finding) for finding in findings]}, indent=2))
@@ -57,7 +57,8 @@ def _pipeline(arguments: argparse.Namespace) -> tuple[str | None, str]:
         return None, error.what
 
 
-def _print(finding: checks.Finding) -> None:
+def show(finding: checks.Finding) -> None:
+    """A line for a finding, and one for what to do."""
     print(f"{'ok   ' if finding.ok else 'FAULT'}  {finding.name:<10} {finding.said}", flush=True)
     if finding.hint:
         print(f"{'':<18}{'' if finding.ok else 'do: '}{finding.hint}", flush=True)

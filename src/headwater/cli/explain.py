@@ -6,6 +6,7 @@ import argparse
 import json
 
 from headwater.cli.where import add_where, opened
+from headwater.pipeline.opened import described
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,10 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Print its operators, their state, and what the last tick did."""
     with opened(arguments) as pipeline:
         text = pipeline.explain(arguments.view)
-        stored = pipeline._store.find(arguments.view.lower())
-    if not arguments.json:
-        print(text)
-    elif stored is not None:
-        spec = {name: stored.spec[name] for name in ("sql", "key", "schema", "inputs", "plan")}
-        print(json.dumps({"name": stored.name, **spec, "text": text}, indent=2))
+        told = described(pipeline, arguments.view) if arguments.json else {}
+    print(json.dumps({**told, "text": text}, indent=2) if arguments.json else text)
     return 0

@@ -65,7 +65,7 @@ class Scene:
     views: Sequence[ViewSight] = field(default_factory=list)
 
 
-class Watch:
+class TopicWatch:
     """Follows one topic's log: each look reads only what came since the one before."""
 
     def __init__(self, topic: Stream | Table, now: Callable[[], float] = time.monotonic) -> None:

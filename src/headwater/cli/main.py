@@ -34,7 +34,9 @@ COMMANDS = {
     "init": Command("headwater.cli.init", "write a first program, and say what to do with it"),
     "run": Command("headwater.cli.run", "keep the views of a program fresh", spark=True),
     "demo": Command("headwater.cli.demo", "run a small shop and watch its views live", spark=True),
+    "status": Command("headwater.cli.status", "show what there is, how fresh it is, and who drives"),
     "doctor": Command("headwater.cli.doctor", "check this machine and the pipeline, and say what to do"),
+    "verify": Command("headwater.cli.verify", "read every byte of a pipeline, and say what is damaged"),
     "topics": Command("headwater.cli.topics", "list the topics of a pipeline"),
     "produce": Command("headwater.cli.produce", "append JSON rows to a topic"),
     "tail": Command("headwater.cli.tail", "show a topic's log, row by row"),
@@ -77,7 +79,8 @@ def _run(words: list[str], *, ours: bool) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     called = next((word for word in words if not word.startswith("-")), None)
     for name, command in COMMANDS.items():
-        chosen = commands.add_parser(name, help=command.summary, description=command.summary.capitalize() + ".")
+        said = f"{command.summary[0].upper()}{command.summary[1:]}."
+        chosen = commands.add_parser(name, help=command.summary, description=said)
         if name == called:
             if ours and not command.spark and not {"--spark", "replace"} & set(words):
                 leave_out_pandas()

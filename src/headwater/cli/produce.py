@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 
 from headwater.cli.options import whole
-from headwater.cli.rows import Input
-from headwater.cli.sending import Sender, Sent, Stopped
+from headwater.cli.rows import RowInput
+from headwater.cli.sending import Sender, SendingStopped, Sent
 from headwater.cli.text import count
 from headwater.cli.where import WrongUsage, add_where, opened
 from headwater.errors import HeadwaterError
+from headwater.pipeline.opened import topic
 
 _PATIENCE = 0.05
 
@@ -39,29 +40,29 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongUsage(msg, hint=hint)
     with opened(arguments) as pipeline, _open(arguments.file) as (handle, origin):
         sender = Sender(
-            pipeline._topic(arguments.topic),
+            topic(pipeline, arguments.topic),
             delete=arguments.delete,
             producer=arguments.producer,
             sequence=arguments.sequence,
         )
-        sent = _send(Input(handle), sender, origin, arguments)
-    _report(sent, as_json=arguments.json)
+        sent = _send(RowInput(handle), sender, origin, arguments)
+    _report(sent, arguments.topic, as_json=arguments.json)
     return 0
 
 
-def _send(source: Input, sender: Sender, origin: str, arguments: argparse.Namespace) -> Sent:
+def _send(source: RowInput, sender: Sender, origin: str, arguments: argparse.Namespace) -> Sent:
     sent = Sent(origin, source.unit)
     # Batches that may be sent again must fall the same way then, however slowly the rows come.
     patience = _PATIENCE if arguments.producer is None else None
     try:
         for batch in source.batches(arguments.batch, patience):
             sent.trying = batch
-            position = sender.send(batch)
-            sent.acknowledge(position)
+            position, aside = sender.send(batch)
+            sent.acknowledge(position, aside)
             if arguments.file is None and not arguments.json and os.isatty(sys.stdin.fileno()):
                 print(position, flush=True)
     except (HeadwaterError, OSError) as error:
-        raise Stopped(error, sent) from None
+        raise SendingStopped(error, sent) from None
     return sent
 
 
@@ -80,12 +81,13 @@ def _open(path: str | None) -> Iterator[tuple[int, str]]:
         os.close(handle)
 
 
-def _report(sent: Sent, *, as_json: bool) -> None:
-    """The position alone on standard output, so that a script can keep it; the count beside it."""
+def _report(sent: Sent, topic: str, *, as_json: bool) -> None:
+    """The position alone on standard output, so that a script can keep it; the counts beside it."""
     position = None if sent.position is None else str(sent.position)
     if as_json:
-        print(json.dumps({"rows": sent.rows, "position": position}))
+        print(json.dumps({"rows": sent.rows, "set_aside": sent.aside, "position": position}))
         return
-    print(f"{count(sent.rows, 'row')} stored", file=sys.stderr)
+    aside = f", {sent.aside} set aside in {topic.lower()}__dead_letters" if sent.aside else ""
+    print(f"{count(sent.rows, 'row')} stored{aside}", file=sys.stderr)
     if position is not None:
         print(position)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.cli.options import whole
+from headwater.cli.status import driving
 from headwater.cli.tables import cells
 from headwater.cli.text import count
 from headwater.cli.waiting import saying
 from headwater.cli.where import WrongUsage, opened
-from headwater.errors import HeadwaterError, NotReached
-from headwater.read.suspended import suspended
+from headwater.errors import HeadwaterError, NotReached, ViewSuspended
+from headwater.pipeline import candidates
 from headwater.schema.json import to_json
-from headwater.store import NEXT
 
 if TYPE_CHECKING:
-    from headwater import Pipeline
+    from headwater import Pipeline, Status
 
 _POLL = 0.2
 _TELL = 2.0
@@ -52,20 +52,11 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
 
 
 def _replace(arguments: argparse.Namespace) -> int:
-    from headwater.pipeline.replacing import replace  # noqa: PLC0415  so that other commands start quickly
-    from headwater.pipeline.views import checked_view  # noqa: PLC0415
-
     sql = _text(arguments.file)
     with opened(arguments) as pipeline:
-        old = pipeline._store.find(arguments.view.lower())
-        if old is None or old.kind != "view":
-            msg = f"there is no view called {arguments.view!r}"
-            raise HeadwaterError(msg, hint="`headwater views` lists them")
-        on_error = old.spec["on_error"]
-        name, sql, key = checked_view(old.name, sql, old.spec["key"], on_error)
         with saying("starting Spark, which plans the query"):
-            made = replace(pipeline._store, pipeline._spark(), old, sql, key, on_error, hold=arguments.hold)
-        return _await(pipeline, name, made.number, arguments, hold=arguments.hold)
+            made = candidates.begin(pipeline, arguments.view, sql, hold=arguments.hold)
+        return _await(pipeline, made.name, made.number, arguments, hold=arguments.hold)
 
 
 def _text(file: str) -> str:
@@ -78,98 +69,76 @@ def _text(file: str) -> str:
 
 
 def _switch(arguments: argparse.Namespace) -> int:
-    from headwater.pipeline.replacing import switch  # noqa: PLC0415  see above
-
     with opened(arguments) as pipeline:
-        found = switch(pipeline._store, arguments.view)
-        name = found.name.removesuffix(NEXT)
-        return _await(pipeline, name, found.number, arguments, hold=False)
+        found = candidates.switch(pipeline, arguments.view)
+        return _await(pipeline, found.name, found.number, arguments, hold=False)
 
 
 def _abandon(arguments: argparse.Namespace) -> int:
-    from headwater.pipeline.replacing import abandon  # noqa: PLC0415  see above
-
     with opened(arguments) as pipeline:
-        abandon(pipeline._store, arguments.view)
+        candidates.abandon(pipeline, arguments.view)
     _tell(arguments, {"view": arguments.view, "state": "abandoned"}, f"{arguments.view} stays as it was")
     return 0
 
 
 def _await(pipeline: Pipeline, name: str, number: int, arguments: argparse.Namespace, *, hold: bool) -> int:
     """Wait for whoever drives; if nobody does, say what is to be done."""
-    driving = pipeline._reader._versions.driving()
-    if "no process" in driving:
+    status = pipeline.status()
+    if not status.driver.running:
         said = "the next tick builds it" + ("" if hold else " and puts it in its place")
-        _tell(arguments, {"view": name, "state": "declared"}, f"{name}: declared; {said} ({driving})")
+        said = f"{name}: declared; {said} ({driving(status.driver)})"
+        _tell(arguments, {"view": name, "state": "declared"}, said)
         return 0
     started = told = time.monotonic()
-    while not _is_done(pipeline, name, number, hold=hold):
+    while not _is_done(status, name, number, hold=hold):
         now = time.monotonic()
         if now - started > arguments.timeout:
             msg = f"it was not built within {arguments.timeout} seconds"
-            raise NotReached(msg, where=name, hint=f"it still will be: {driving}")
+            raise NotReached(msg, where=name, hint=f"it still will be: {driving(status.driver)}")
         if now - told > _TELL:
-            told, driving = now, pipeline._reader._versions.driving()
-            print(f"waiting for {name}, {now - started:.0f} s so far: {driving}", file=sys.stderr, flush=True)
+            told, said = now, driving(status.driver)
+            print(f"waiting for {name}, {now - started:.0f} s so far: {said}", file=sys.stderr, flush=True)
         time.sleep(_POLL)
+        status = pipeline.status()
     state = "held" if hold else "replaced"
     said = f"built; compare it with `headwater views diff {name}`" if hold else "replaced"
     _tell(arguments, {"view": name, "state": state}, f"{name}: {said}")
     return 0
 
 
-def _is_done(pipeline: Pipeline, name: str, number: int, *, hold: bool) -> bool:
+def _is_done(status: Status, name: str, number: int, *, hold: bool) -> bool:
     """Whether it was built, or has taken over; an error if it cannot be."""
-    store = pipeline._store
-    now, waiting = store.find(name), store.find(name + NEXT)
-    if now is not None and now.number == number:
+    view = next((view for view in status.views if view.name == name), None)
+    if view is not None and view.number == number:
         return True
-    if waiting is None or waiting.number != number:
+    replacement = view.replacement if view is not None else None
+    if replacement is None or replacement.number != number:
         raise HeadwaterError("it was abandoned meanwhile", where=name)
-    last = store.last_tick()
-    stopped = suspended(last.detail).get(waiting.name) if last is not None else None
-    if stopped is not None and stopped.number == number:
-        error = stopped.error(name)
-        error.hint = f"the old version is still served; correct the data, or `headwater views abandon {name}`"
-        raise error
-    return hold and last is not None and f"v{number}" in store.arrangements(last.number)
+    if replacement.suspended is not None:
+        hint = f"the old version is still served; correct the data, or `headwater views abandon {name}`"
+        raise ViewSuspended(f"the view is suspended: {replacement.suspended.reason}", where=name, hint=hint)
+    return hold and replacement.state != "building"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    from headwater.pipeline.replacing import candidate  # noqa: PLC0415  see above
-
     with opened(arguments) as pipeline:
-        found = candidate(pipeline._store, arguments.view)
-        name = found.name.removesuffix(NEXT)
-        last = pipeline._store.last_tick()
-        if last is None or f"v{found.number}" not in pipeline._store.arrangements(last.number):
-            raise NotReached("it was not built yet", where=name, hint=pipeline._reader._versions.driving())
-        stopped = suspended(last.detail).get(name)
-        old = pipeline.read(name, as_of=None if stopped is not None else last.number)
-        new = pipeline.read(found.name, as_of=last.number)
-        if old.schema.names != new.schema.names or old.schema.types != new.schema.types:
-            return _tell_columns(arguments, name, old, new)
-        only = [_only(pipeline, mine, other) for mine, other in ((old, new), (new, old))]
+        found = candidates.difference(pipeline, arguments.view)
+    if found.gone is None or found.new is None:
+        return _tell_columns(arguments, found.view, found.now, found.then)
     if arguments.json:
-        told = {"view": name, "tick": last.number, "gone": _objects(only[0]), "new": _objects(only[1])}
+        told = {"view": found.view, "tick": found.tick, "gone": _objects(found.gone), "new": _objects(found.new)}
         print(json.dumps(told, indent=2))
         return 0
-    print(f"{name} at tick {last.number}: {count(old.num_rows, 'row')} now, {count(new.num_rows, 'row')} then")
-    for sign, rows in zip("-+", only, strict=True):
+    counts = [count(rows.num_rows, "row") for rows in (found.now, found.then)]
+    print(f"{found.view} at tick {found.tick}: {counts[0]} now, {counts[1]} then")
+    for sign, rows in (("-", found.gone), ("+", found.new)):
         for line in cells(rows.slice(0, _SHOWN)):
             print(sign, "  ".join(line))
         if rows.num_rows > _SHOWN:
             print(f"{sign} … {rows.num_rows - _SHOWN:,} more")
-    if not any(rows.num_rows for rows in only):
+    if not found.gone.num_rows and not found.new.num_rows:
         print("no difference")
     return 0
-
-
-def _only(pipeline: Pipeline, mine: pa.Table, other: pa.Table) -> pa.Table:
-    """The rows of one table that the other has not, or not so often."""
-    engine, reader = pipeline._reader._engine, pipeline._reader
-    statement = engine.parse("SELECT * FROM mine EXCEPT ALL SELECT * FROM other")
-    return engine.answer(statement, {"mine": mine, "other": other}, reader._relations.unknown)
 
 
 def _objects(rows: pa.Table) -> list[Any]:

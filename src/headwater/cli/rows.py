@@ -18,7 +18,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InputRow:
     """One row to be: the number of its line, or its place in the array, counted from 1."""
 
     number: int
@@ -30,7 +30,7 @@ class Entry:
         return self.parsed if self.text is None else _parse(self.text)
 
 
-class Input:
+class RowInput:
     """The rows of one input, in batches. `unit` is what its entries are called: `line` or `row`."""
 
     def __init__(self, handle: int) -> None:
@@ -38,7 +38,7 @@ class Input:
         self._head = self._read_head()
         self.unit = "row" if self._head.lstrip().startswith(b"[") else "line"
 
-    def batches(self, size: int, patience: float | None) -> Iterator[list[Entry]]:
+    def batches(self, size: int, patience: float | None) -> Iterator[list[InputRow]]:
         """Up to `size` entries at a time; fewer when one has waited `patience` seconds for company.
 
         With None it waits for as long as it takes, so that the same input always falls into the same batches.
@@ -52,16 +52,16 @@ class Input:
             head = (head + data).removeprefix(_BYTE_ORDER_MARK)
         return head
 
-    def _array(self, size: int) -> Iterator[list[Entry]]:
+    def _array(self, size: int) -> Iterator[list[InputRow]]:
         parts = [self._head]
         while data := os.read(self._handle, _CHUNK):
             parts.append(data)
         values = _parse(b"".join(parts))
         for start in range(0, len(values), size):
-            yield [Entry(start + i, parsed=value) for i, value in enumerate(values[start : start + size], 1)]
+            yield [InputRow(start + i, parsed=value) for i, value in enumerate(values[start : start + size], 1)]
 
-    def _lines(self, size: int, patience: float | None) -> Iterator[list[Entry]]:
-        pending: list[Entry] = []
+    def _lines(self, size: int, patience: float | None) -> Iterator[list[InputRow]]:
+        pending: list[InputRow] = []
         number, rest, since = 0, b"", 0.0
         data = self._head
         while data:
@@ -70,7 +70,7 @@ class Input:
                 number += 1
                 if text.strip():
                     since = since if pending else time.monotonic()
-                    pending.append(Entry(number, text))
+                    pending.append(InputRow(number, text))
                 if len(pending) == size:
                     yield pending
                     pending = []
@@ -79,7 +79,7 @@ class Input:
                 pending = []
             data = os.read(self._handle, _CHUNK)
         if rest.strip():
-            pending.append(Entry(number + 1, rest))
+            pending.append(InputRow(number + 1, rest))
         if pending:
             yield pending
 

@@ -17,7 +17,7 @@ from headwater.cli.options import add_json, whole
 from headwater.cli.program import Program
 from headwater.cli.text import count
 from headwater.cli.waiting import saying
-from headwater.read.suspended import suspended
+from headwater.pipeline.opened import declared_views, filling, get_ready, suspended
 
 if TYPE_CHECKING:
     from headwater import Pipeline, Tick
@@ -43,12 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
         with saying(f"loading {program.path}: a view that is new needs Spark, which takes some seconds to start"):
             pipeline = program.pipeline()
         with pipeline:
-            pipeline._lease.acquire()  # before Spark starts: who may not drive learns it at once
             with saying("starting Spark"):
-                pipeline._spark()
+                get_ready(pipeline)
             _drive(pipeline, arguments.seconds, as_json=arguments.json)
     except KeyboardInterrupt:
-        return 0
+        _say("ended; nothing of a tick under way was kept")
     return 0
 
 
@@ -79,20 +78,19 @@ class _Standing:
     """Says which views stand still, when that changes."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._store = pipeline._store
+        self._pipeline = pipeline
         self._told: dict[str, str] = {}
         self.tell()
 
     def tell(self) -> None:
         """Say what is new."""
-        last = self._store.last_tick()
-        now = {name: each.reason for name, each in suspended(last.detail).items()} if last is not None else {}
+        now = suspended(self._pipeline)
         for name, reason in now.items():
             if self._told.get(name) != reason:
                 _say(f"view {name} is suspended, the others go on: {reason}")
-        for name in self._told.keys() - now.keys():
-            if self._store.find(name) is not None:
-                _say(f"view {name} is no longer suspended")
+        gone = self._told.keys() - now.keys()
+        for name in gone & declared_views(self._pipeline) if gone else ():
+            _say(f"view {name} is no longer suspended")
         self._told = now
 
 
@@ -100,11 +98,10 @@ class _Standing:
 def _progress(pipeline: Pipeline) -> Iterator[None]:
     """Say every two seconds what is being filled."""
     ended = threading.Event()
-    driver = pipeline._driver()
 
     def tell() -> None:
         while not ended.wait(_TELL):
-            if doing := driver.filling():
+            if doing := ", ".join(f"{name} from {rows:,} rows" for name, rows in filling(pipeline).items()):
                 _say(f"filling {doing} …")
 
     thread = threading.Thread(target=tell, daemon=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headwater.cli.rows import Entry
+from headwater.cli.rows import InputRow
 from headwater.cli.text import count
 from headwater.cli.where import WrongUsage
 from headwater.errors import HeadwaterError, SchemaError, SequenceGap
@@ -13,6 +13,7 @@ from headwater.schema.json import from_json
 
 if TYPE_CHECKING:
     from headwater import Position, Stream, Table
+    from headwater.schema import Checked
 
 
 class Sender:
@@ -31,25 +32,33 @@ class Sender:
             raise WrongUsage(msg, where=topic.name, hint="leave --delete out to append to it")
         self._topic = topic
         self._deletes = delete
-        self._append = getattr(
-            topic, "delete" if delete else "upsert" if topic.kind == "table" and topic.key else "append"
-        )
+        self._operation = "delete" if delete else "upsert" if topic.kind == "table" and topic.key else "append"
         self._producer = producer
         self._sequence = sequence
 
-    def send(self, batch: list[Entry]) -> Position:
-        """Append it; nothing of it is stored if a row is bad (`SchemaError`, whose `row` counts in the batch)."""
+    def send(self, batch: list[InputRow]) -> tuple[Position, int]:
+        """Append it; the position, and how many rows were set aside.
+
+        Nothing of it is stored if a row is refused (`SchemaError`, whose `row` counts in the batch).
+        """
         rows = [self._row(index, entry) for index, entry in enumerate(batch)]
+        checked = self._checked(rows)
         try:
-            position: Position = self._append(rows, producer=self._producer, sequence=self._sequence)
+            position = self._topic.store(checked, self._operation, producer=self._producer, sequence=self._sequence)
         except SchemaError as error:
             error.hint = ""  # which rows are stored and what to do next is known better here
             raise
         if self._sequence is not None:
             self._sequence += 1
-        return position
+        return position, len(checked.bad)
 
-    def _row(self, index: int, entry: Entry) -> object:
+    def _checked(self, rows: list[object]) -> Checked:
+        """The rows as the topic looks at them."""
+        operation = () if self._topic.kind == "stream" else (self._operation,)
+        checked: Checked = self._topic.checked(rows, *operation)
+        return checked
+
+    def _row(self, index: int, entry: InputRow) -> object:
         """The row as the topic takes it. What is no row at all goes there too, to be refused with its reason."""
         try:
             value = entry.value()
@@ -73,19 +82,21 @@ class Sent:
     origin: str
     unit: str
     rows: int = 0
+    aside: int = 0
     last: int = 0
     position: Position | None = None
-    trying: list[Entry] = field(default_factory=list)
+    trying: list[InputRow] = field(default_factory=list)
 
-    def acknowledge(self, position: Position) -> None:
-        """The batch that was being tried is stored."""
-        self.rows += len(self.trying)
+    def acknowledge(self, position: Position, aside: int) -> None:
+        """The batch that was being tried is stored; of its rows so many were set aside."""
+        self.rows += len(self.trying) - aside
+        self.aside += aside
         self.last = self.trying[-1].number
         self.position = position if self.position is None else self.position | position
         self.trying = []
 
 
-class Stopped(HeadwaterError):
+class SendingStopped(HeadwaterError):
     """Sending ended early. Says what of the input is in the log, and from where on it is not."""
 
     def __init__(self, cause: HeadwaterError | OSError, sent: Sent) -> None:
@@ -110,6 +121,7 @@ class Stopped(HeadwaterError):
             "hint": self.hint,
             self._sent.unit: self._line,
             "stored": self._sent.rows,
+            "set_aside": self._sent.aside,
             "position": None if self._sent.position is None else str(self._sent.position),
             "resume": self._sent.trying[0].number if self._sent.trying else None,
         }
@@ -126,7 +138,8 @@ def _place(cause: BaseException, sent: Sent, line: int | None) -> str:
     if line is not None:
         parts.append(f"{sent.unit} {line}")
     elif sent.trying:
-        parts.append(f"{sent.unit}s {sent.trying[0].number} to {sent.trying[-1].number}")
+        first, last = sent.trying[0].number, sent.trying[-1].number
+        parts.append(f"{sent.unit} {first}" if first == last else f"{sent.unit}s {first} to {last}")
     if isinstance(cause, SchemaError) and cause.column is not None:
         parts.append(f"column {cause.column}")
     return ", ".join(parts)
@@ -135,17 +148,19 @@ def _place(cause: BaseException, sent: Sent, line: int | None) -> str:
 def _stored(cause: BaseException, sent: Sent) -> str:
     """Exactly what is in the log. A batch whose append failed half-way may be, and is not claimed either way."""
     before = "nothing was stored"
-    if sent.rows:
-        before = f"stored: {count(sent.rows, 'row')}, up to {sent.unit} {sent.last}, at {sent.position}"
+    if sent.position is not None:
+        aside = f" ({sent.aside} more set aside)" if sent.aside else ""
+        place = f", at {sent.position}" if sent.position.ends else ""
+        before = f"stored: {count(sent.rows, 'row')}{aside}, up to {sent.unit} {sent.last}{place}"
     if not sent.trying:
         return before
     first, last = sent.trying[0].number, sent.trying[-1].number
     if not isinstance(cause, SchemaError | SequenceGap):
         return f"{before}; {sent.unit}s {first} to {last} were sent but not acknowledged"
-    return f"{before}; nothing from {sent.unit} {first} on" if sent.rows else before
+    return f"{before}; nothing from {sent.unit} {first} on" if sent.position is not None else before
 
 
 def _again(sent: Sent, line: int | None) -> str:
     correct = "" if line is None else f"correct {sent.unit} {line}, then "
-    start = f" from {sent.unit} {sent.trying[0].number} on" if sent.rows and sent.trying else ""
+    start = f" from {sent.unit} {sent.trying[0].number} on" if sent.position is not None and sent.trying else ""
     return f"{correct}send again{start}" if correct or start else ""

@@ -10,6 +10,7 @@ from collections import deque
 
 import headwater as hw
 from headwater.examples.shop import VIEWS
+from headwater.pipeline.opened import get_ready
 
 _IDLE = 0.05
 _REMEMBERED = 100
@@ -80,7 +81,7 @@ class Ticker:
             self._over.set()
 
     def _keep_fresh(self) -> None:
-        self._pipeline._spark()
+        get_ready(self._pipeline)
         self.status = "declaring the views …"
         for view in VIEWS:
             if self._over.is_set():

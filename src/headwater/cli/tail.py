@@ -12,6 +12,7 @@ from headwater.cli.options import whole
 from headwater.cli.text import Columns, cell
 from headwater.cli.where import WrongUsage, add_where, opened
 from headwater.errors import HeadwaterError
+from headwater.pipeline.opened import topic as named
 from headwater.position import Position
 from headwater.schema.json import to_json
 
@@ -35,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is there, then, with -f, what comes."""
     with opened(arguments) as pipeline:
-        topic = pipeline._topic(arguments.topic)
+        topic = named(pipeline, arguments.topic)
         since = _position(arguments.since, topic.name)
         show = _json_lines if arguments.json else _TextLines()
         for lines in _runs(topic, since, show, last=arguments.last, follow=arguments.follow):

@@ -8,11 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater.cli.text import Columns, size
-from headwater.cli.where import add_where, opened, topic_kinds
-from headwater.errors import HeadwaterError
+from headwater.cli.where import add_where, opened
 
 if TYPE_CHECKING:
-    from headwater import Pipeline, Stream, Table
+    from headwater.catalog.status import TopicStatus
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print one line, or one object, for each topic; 1 if one of them cannot be opened."""
     with opened(arguments) as pipeline:
-        topics = [_look(pipeline, name, kind) for name, kind in topic_kinds(pipeline).items()]
+        topics = [_described(topic) for topic in pipeline.status().topics]
     faults = [topic for topic in topics if "fault" in topic]
     if arguments.json:
         print(json.dumps(topics, indent=2))
@@ -36,25 +35,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
-def _look(pipeline: Pipeline, name: str, kind: str) -> dict[str, object]:
+def _described(topic: TopicStatus) -> dict[str, object]:
     """What there is to say of a topic, or its fault."""
-    try:
-        return _describe(pipeline._topic(name))
-    except (HeadwaterError, OSError) as error:
-        return {"name": name, "kind": kind, "fault": str(error)}
-
-
-def _describe(topic: Stream | Table) -> dict[str, object]:
-    measured = topic.size()
+    if topic.fault:
+        return {"name": topic.name, "kind": topic.kind, "fault": topic.fault}
     return {
         "name": topic.name,
         "kind": topic.kind,
         "key": list(topic.key),
         "partitions": topic.partitions,
         "durability": topic.durability,
-        "records": measured.records,
-        "bytes": measured.bytes,
-        "schema": topic.schema.ddl,
+        "records": topic.records,
+        "bytes": topic.bytes,
+        "schema": topic.schema,
     }
 
 

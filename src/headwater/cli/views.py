@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headwater.cli.replacing import add_actions
+from headwater.cli.status import notes_of, rows_of
 from headwater.cli.text import Columns
 from headwater.cli.where import add_where, opened
-from headwater.clock import as_datetime
-from headwater.read.suspended import suspended
-from headwater.state.manifest import CHANGES, Manifest
-from headwater.store import Declaration, TickRecord
 
 if TYPE_CHECKING:
-    from headwater import Pipeline
-
-_CHEAP = 100_000
+    from headwater.catalog.status import ViewStatus
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,18 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
         code: int = arguments.act(arguments)
         return code
     with opened(arguments) as pipeline:
-        last = pipeline._store.last_tick()
-        kept = pipeline._store.arrangements(last.number) if last else {}
-        declarations = pipeline._store.declarations().values()
-        views = [_describe(pipeline, each, last, kept) for each in declarations if each.kind == "view"]
-        stopped = suspended(last.detail) if last else {}
-    for view in views:
-        found = stopped.get(str(view["name"]))
-        number = view.pop("number")
-        is_meant = found is not None and found.number == number
-        view["suspended"] = {"since": found.since, "reason": found.reason} if found and is_meant else None
+        views = pipeline.status().views
     if arguments.json:
-        print(json.dumps(views, indent=2))
+        print(json.dumps([_described(view) for view in views], indent=2))
     elif not views:
         print("no views yet: declare one with Pipeline.view")
     else:
@@ -52,48 +38,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(
-    pipeline: Pipeline, view: Declaration, last: TickRecord | None, kept: Mapping[str, Mapping[str, Any]]
-) -> dict[str, object]:
+def _described(view: ViewStatus) -> dict[str, object]:
     """`tick` is the last one that changed it; `rows` is None where counting them would take long."""
-    name = f"v{view.number}"
-    filled = last is not None and name in kept
-    changed = pipeline._store.details(name + CHANGES, after=0, until=last.number) if last and filled else []
-    tick = changed[-1][0] if changed else None
-    record = pipeline._store.tick(tick) if tick is not None else None
+    suspended = view.suspended
     return {
         "name": view.name,
-        "number": view.number,
-        "key": view.spec["key"],
-        "rows": _rows(pipeline, view.name, kept[name]) if filled else None,
-        "tick": tick,
-        "at": as_datetime(record.at).isoformat(timespec="milliseconds") if record else None,
-        "filled": filled,
-        "schema": view.spec["schema"],
+        "key": list(view.key),
+        "rows": view.rows,
+        "tick": view.changed,
+        "at": _at(view),
+        "filled": view.bytes is not None,
+        "schema": view.schema,
+        "suspended": None if suspended is None else {"since": suspended.since, "reason": suspended.reason},
+        "begins": {topic: dict(places) for topic, places in view.begins.items()},
     }
 
 
-def _rows(pipeline: Pipeline, name: str, detail: Mapping[str, Any]) -> int | None:
-    if sum(run.rows for run in Manifest.from_dict(detail).runs) > _CHEAP:
-        return None
-    return int(pipeline.read(name).num_rows)
+def _at(view: ViewStatus) -> str | None:
+    return None if view.changed_at is None else view.changed_at.isoformat(timespec="milliseconds")
 
 
-def _print_table(views: list[dict[str, Any]]) -> None:
+def _print_table(views: Sequence[ViewStatus]) -> None:
     columns = Columns(["name", "key", "rows", "tick", "at", "schema"], right={"rows", "tick"})
     lines = columns.lines(
         [
-            view["name"],
-            ", ".join(view["key"]) or "-",
-            "not filled" if not view["filled"] else "many" if view["rows"] is None else f"{view['rows']:,}",
-            "-" if view["tick"] is None else f"{view['tick']:,}",
-            view["at"] or "-",
-            view["schema"],
+            view.name,
+            ", ".join(view.key) or "-",
+            rows_of(view),
+            "-" if view.changed is None else f"{view.changed:,}",
+            _at(view) or "-",
+            view.schema,
         ]
         for view in views
     )
-    print(columns.heading(), *lines, sep="\n")
-    for view in views:
-        if found := view["suspended"]:
-            since = f"since tick {found['since']}" if found["since"] else "before it was filled"
-            print(f"{view['name']} is suspended {since}: {found['reason']}")
+    print(columns.heading(), *lines, *(note for view in views for note in notes_of(view)), sep="\n")

@@ -41,8 +41,12 @@ def pipelines_here(here: str = ".") -> list[str]:
 
 
 def is_pipeline(path: str) -> bool:
-    """Whether a pipeline lives in this folder."""
-    return os.path.isfile(os.path.join(path, _MARK))
+    """Whether a pipeline lives in this folder, or what is left of one that lost its database."""
+    if os.path.isfile(os.path.join(path, _MARK)):
+        return True
+    if not os.path.isdir(os.path.join(path, "log")):
+        return False
+    return bool(importlib.import_module("headwater.backends").topics_in(path))
 
 
 def find(given: str | None, *, here: str = ".", environ: Mapping[str, str] | None = None) -> str:
@@ -72,9 +76,3 @@ def opened(arguments: argparse.Namespace) -> Iterator[Pipeline]:
     pipeline: Pipeline = importlib.import_module("headwater.pipeline").reopen(path)
     with pipeline:
         yield pipeline
-
-
-def topic_kinds(pipeline: Pipeline) -> dict[str, str]:
-    """The kind of every topic by its name, in the order of the names; also of those that cannot be opened."""
-    declarations = pipeline._store.declarations().values()
-    return {d.name: d.kind for d in sorted(declarations, key=lambda d: d.name) if d.kind in {"stream", "table"}}

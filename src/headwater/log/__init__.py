@@ -3,6 +3,18 @@
 from headwater.log.cut import Cut
 from headwater.log.embedded import EmbeddedLog
 from headwater.log.entry import Records
-from headwater.log.log import Log, Parts, TopicLog, TopicSize, Transaction
+from headwater.log.log import Log, Parts, TopicDropped, TopicLog, TopicSize, Transaction
+from headwater.log.slice import LogSlice
 
-__all__ = ["Cut", "EmbeddedLog", "Log", "Parts", "Records", "TopicLog", "TopicSize", "Transaction"]
+__all__ = [
+    "Cut",
+    "EmbeddedLog",
+    "Log",
+    "LogSlice",
+    "Parts",
+    "Records",
+    "TopicDropped",
+    "TopicLog",
+    "TopicSize",
+    "Transaction",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -130,8 +130,7 @@ class Commit:
                     one.partition.sync(one.entry, one.generation)
             if identity is not None:
                 crashpoint.reach("transaction.synced")
-                lasting = explicit or any(one.partition.durable for one in stored.values())
-                self._decide(identity, kept or {}, lasting=lasting)
+                self._decide(identity, kept or {}, stored.values(), explicit=explicit)
         except BaseException:
             if identity is not None:
                 self.take_back(identity)
@@ -141,9 +140,18 @@ class Commit:
                 one.partition.announce()
         return Position(tuple(sorted((topic, number, one.entry.end) for (topic, number), one in stored.items())))
 
-    def _decide(self, identity: bytes, kept: Mapping[str, str], *, lasting: bool) -> None:
-        at = self._clock.now()
-        committed = self._store.decide(identity, committed=True, at=at, kept=kept, durable=lasting)
+    def _decide(
+        self, identity: bytes, kept: Mapping[str, str], stored: Collection[_Stored], *, explicit: bool
+    ) -> None:
+        committed = self._store.decide(
+            identity,
+            committed=True,
+            at=self._clock.now(),
+            kept=kept,
+            durable=explicit or any(one.partition.durable for one in stored),
+            sequence=max((one.entry.sequence for one in stored), default=0),
+            places=[one.partition.place for one in stored],
+        )
         crashpoint.reach("transaction.decided")
         self._decisions.note(identity, committed=committed)
         if not committed:

@@ -11,6 +11,8 @@ from typing import Any
 from headwater.log.entry import Entry
 
 Place = tuple[str, int]
+CUT_BYTES = 1 << 30
+"""A cut with a target takes no more bytes either, unless one append has more: rows may be of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,14 @@ def choose(
     sequence: int,
     target: int | None,
     decision: Callable[[bytes], bool | None],
+    most_bytes: int = CUT_BYTES,
 ) -> tuple[Cut, dict[Place, Entry]]:
-    """Take entries in the order of their sequence, up to `sequence`, an open transaction or `target` rows.
+    """Take entries in the order of their sequence, up to `sequence`, an open transaction, or so many rows or bytes.
 
     All entries of one append or transaction carry the same sequence, so taking whole sequences splits none. At
     least one is taken if there is any. Returns the cut and the last entry taken of each partition.
     """
-    ends, rows, reached = dict(after.ends), 0, max(after.sequence, sequence)
+    ends, rows, size, reached = dict(after.ends), 0, 0, max(after.sequence, sequence)
     last: dict[Place, Entry] = {}
     for number, group in groupby(_merged(entries), key=lambda pair: pair[1].sequence):
         step = list(group)
@@ -63,10 +66,13 @@ def choose(
             break
         fates = [decision(entry.transaction) if entry.transaction else True for _, entry in step]
         added = sum(entry.count for (_, entry), fate in zip(step, fates, strict=True) if fate)
-        if None in fates or (target is not None and rows and rows + added > target):
+        larger = sum(entry.bytes for (_, entry), fate in zip(step, fates, strict=True) if fate)
+        is_full = target is not None and (rows + added > target or size + larger > most_bytes)
+        if None in fates or (rows and is_full):
             reached = number - 1
             break
         rows += added
+        size += larger
         for place, entry in step:
             ends[place] = entry.end
             last[place] = entry

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 import pyarrow as pa
@@ -12,25 +13,31 @@ import pyarrow as pa
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.files import Files, allow_many_files, disk_errors_told
+from headwater.format import LOG
 from headwater.lock import Lock
 from headwater.log import decisions as deciding
+from headwater.log.beginnings import beginnings, forget
 from headwater.log.commit import Commit
 from headwater.log.cut import Cut, Place, choose
 from headwater.log.decisions import Decisions, Owner
 from headwater.log.entry import Entry, Records
-from headwater.log.extent import Extent, joined
-from headwater.log.log import Parts, TopicLog, TopicSize
+from headwater.log.extent import joined
+from headwater.log.log import Parts, TopicDropped, TopicLog, TopicSize
 from headwater.log.partition import Partition
+from headwater.log.producers import check_producer
 from headwater.log.segment import prepare
 from headwater.log.segments import Segments
 from headwater.log.sequence import SequenceNumbers
+from headwater.log.slice import LogSlice
 from headwater.log.spill import Spill, in_frames
 from headwater.log.transaction import EmbeddedTransaction
-from headwater.log.watch import Watch
 from headwater.position import Position
 from headwater.process import boot_id
 from headwater.store.store import Store
+from headwater.watch import Watch
 
+_ANY = (1 << 63) - 1
+_DROPPED = ".dropped"
 SEGMENT_BYTES = 64 * 1024 * 1024
 
 
@@ -60,8 +67,12 @@ class EmbeddedLog:
         self._owners = os.path.join(self.folder, "owners")
         allow_many_files()
         self.files.make_folder(self.folder)
+        LOG.mark(self.files, self.folder)
         self._decisions = Decisions(self.files, store, self._clock, self._owners)
         deciding.sweep(self._owners, os.path.join(self.folder, "spill"))
+        for name in self.files.list(self.folder):
+            if name.endswith(_DROPPED):  # by whoever was killed meanwhile
+                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
         self._owner = Owner(self._owners)
         self._numbers = SequenceNumbers(self.files, self.folder, self._boot, store, self._highest_sequence)
         self._topics: dict[str, TopicLog] = {}
@@ -122,11 +133,30 @@ class EmbeddedLog:
         return found
 
     def locks(self) -> Iterator[tuple[str, Lock]]:
-        """Every lock that appending or cutting needs, with what it guards; inner ones first."""
+        """See `Log.locks`."""
         yield "the sequence numbers", self._numbers.lock
-        for (topic, number), partition in self._partitions.items():
+        for (topic, number), partition in list(self._partitions.items()):
             for lock in partition.locks:
                 yield f"{topic}, partition {number}", lock
+
+    @contextmanager
+    def _drops_told(self, names: Collection[str]) -> Iterator[None]:
+        """What fails since a topic was dropped meanwhile, by whichever process, says so and nothing else.
+
+        Its folder is there or not, at one instant, so a part of it that is missing tells of damage.
+        """
+        topics = [self._topic(name) for name in names]
+        self._check_there(topics)
+        try:
+            yield
+        except (OSError, HeadwaterError):
+            self._check_there(topics)
+            raise
+
+    def _check_there(self, topics: Sequence[TopicLog]) -> None:
+        for topic in topics:
+            if not self.files.exists(self._topic_folder(topic)):
+                raise TopicDropped(topic.name)
 
     def _of(self, topic: str) -> dict[int, Partition]:
         return {number: self.partition(topic, number) for number in range(self._topic(topic).partitions)}
@@ -155,7 +185,18 @@ class EmbeddedLog:
         aside: tuple[str, Parts] | None = None,
     ) -> Position:
         """See `Log.append`."""
-        _check_producer(topic, producer, sequence)
+        check_producer(topic, producer, sequence)
+        with self._drops_told([topic] if aside is None else [topic, aside[0]]):
+            return self._append(topic, parts, producer, sequence, aside)
+
+    def _append(
+        self,
+        topic: str,
+        parts: Parts,
+        producer: str | None,
+        sequence: int | None,
+        aside: tuple[str, Parts] | None,
+    ) -> Position:
         self._check_schema(topic, parts)
         batches = {(topic, number): batch for number, batch in parts.items()}
         if aside is not None:
@@ -176,7 +217,7 @@ class EmbeddedLog:
         identity = self._owner.new_transaction()
         spill = Spill(self.files, os.path.join(self.folder, "spill", identity.hex()))
         commit = self._commit()
-        return EmbeddedTransaction(identity, spill, commit, self.partition, self._check_schema)
+        return EmbeddedTransaction(identity, spill, commit, self.partition, self._check_schema, self._drops_told)
 
     def _check_schema(self, topic: str, parts: Parts) -> None:
         """A frame of another schema would make the segment unreadable."""
@@ -201,30 +242,32 @@ class EmbeddedLog:
         The number is read first; then each partition's lock is passed once, so that whoever took a number up to it
         has finished writing. What is taken is synced before the cut is returned.
         """
-        after = after or Cut()
+        with self._drops_told(topics):
+            return self._cut(topics, after or Cut(), target)
+
+    def _cut(self, topics: Sequence[str], after: Cut, target: int | None) -> Cut:
         sequence = self._numbers.last()
+        partitions = {(topic, number): each for topic in topics for number, each in self._of(topic).items()}
         ends = {}
-        for topic in topics:
-            for number, partition in self._of(topic).items():
-                with partition.held() as written:
-                    ends[topic, number] = written
+        for place, partition in partitions.items():
+            with partition.held() as written:
+                ends[place] = written
         entries: Mapping[Place, Iterator[Entry]] = {
-            place: self._partitions[place].entries(after.end(*place), written.mark)
+            place: partitions[place].entries(after.end(*place), written.mark)
             for place, written in ends.items()
             if written.next_offset > after.end(*place)  # else an idle tick walks from the last hint to the end
         }
         cut, last = choose(entries, after=after, sequence=sequence, target=target, decision=self._decisions.get)
         for place, entry in last.items():
-            if self._partitions[place].sync_to(ends[place]) < entry.after:
+            if partitions[place].sync_to(ends[place]) < entry.after:
                 msg = "the disk failed, and records were taken back while they were being cut"
-                raise Unavailable(msg, where=self._partitions[place].folder, retry=True)
+                raise Unavailable(msg, where=partitions[place].folder, retry=True)
         return cut
 
     def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
         """See `Log.read`."""
-        source = self.partition(topic, partition)
-        source.check_exists()
-        with disk_errors_told():
+        with disk_errors_told(), self._drops_told([topic]):
+            source = self.partition(topic, partition)
             for entry in self._committed(source, start, end):
                 batch = source.batch(entry) if entry.count else None
                 if batch is not None:
@@ -242,12 +285,13 @@ class EmbeddedLog:
                 yield entry
 
     @disk_errors_told()
-    def extents(self, topic: str, *, after: Cut, until: Cut) -> list[Extent]:
-        """The committed records between two cuts, as stretches that other processes can read by themselves."""
-        found: list[Extent] = []
-        for number, partition in self._of(topic).items():
-            start, end = after.end(topic, number), until.end(topic, number)
-            found += joined(partition.folder, number, self._committed(partition, start, end))
+    def slices(self, topic: str, *, after: Cut, until: Cut) -> list[LogSlice]:
+        """See `Log.slices`."""
+        found: list[LogSlice] = []
+        with self._drops_told([topic]):
+            for number, partition in self._of(topic).items():
+                start, end = after.end(topic, number), until.end(topic, number)
+                found += joined(partition.folder, number, self._committed(partition, start, end))
         return found
 
     def start(self, topic: str, partition: int) -> int:
@@ -260,7 +304,8 @@ class EmbeddedLog:
     @disk_errors_told()
     def offset_at(self, topic: str, partition: int, received_at: int) -> int:
         """See `Log.offset_at`."""
-        return self.partition(topic, partition).offset_at(received_at)
+        with self._drops_told([topic]):
+            return self.partition(topic, partition).offset_at(received_at)
 
     def watch(self, topics: Sequence[str]) -> Watch:
         """See `Log.watch`."""
@@ -272,39 +317,49 @@ class EmbeddedLog:
     def trim(self, topic: str, partition: int, before: int) -> int:
         """See `Log.trim`. Works by whole segments; the active one stays."""
         number = self._topic(topic).number
-        return self.partition(topic, partition).trim(
-            before, lambda first: self._store.set_start(number, partition, first)
-        )
+        with self._drops_told([topic]):
+            kept = self.partition(topic, partition).trim(
+                before, lambda first: self._store.set_start(number, partition, first)
+            )
+        known = beginnings(self.files, self.folder, self._store.starts)
+        forget(self._store, known, until=max(each.sequence for each in known.values()))
+        return kept
 
     @disk_errors_told()
     def size(self, topic: str) -> TopicSize:
         """See `Log.size`."""
         records = used = segments = 0
-        for number, partition in self._of(topic).items():
-            records += partition.next_offset() - self.start(topic, number)
-            taken, count = partition.usage()
-            used += taken
-            segments += count
+        with self._drops_told([topic]):
+            for number, partition in self._of(topic).items():
+                records += partition.next_offset() - self.start(topic, number)
+                taken, count = partition.usage()
+                used += taken
+                segments += count
         return TopicSize(records, used, segments)
 
     @disk_errors_told()
     def verify(self, topic: str) -> None:
         """See `Log.verify`."""
-        for partition in self._of(topic).values():
-            partition.verify()
+        with self._drops_told([topic]):
+            for partition in self._of(topic).values():
+                partition.verify()
 
     @disk_errors_told()
     def drop(self, topic: str) -> None:
         """See `Log.drop`."""
-        declared = self._topic(topic)
-        partitions = [self._partitions.pop((topic, number)) for number in self._of(topic)]
+        folder, partitions = self._topic_folder(self._topic(topic)), self._of(topic)
+        with ExitStack() as held:
+            for partition in sorted(partitions.values(), key=lambda each: each.folder):  # as whoever appends does
+                if self.files.exists(partition.folder):
+                    held.enter_context(partition.lock)
+            with suppress(FileNotFoundError):  # another process drops it, too
+                self.files.rename(folder, folder + _DROPPED)
+            shutil.rmtree(folder + _DROPPED, ignore_errors=True)  # who waits for a lock sees that it is gone
         del self._topics[topic]
-        for partition in partitions:
-            if self.files.exists(partition.folder):
-                with partition.lock:
-                    shutil.rmtree(partition.folder, ignore_errors=True)
+        for number, partition in partitions.items():
+            del self._partitions[topic, number]
             partition.close()
-        shutil.rmtree(self._topic_folder(declared), ignore_errors=True)
+        forget(self._store, beginnings(self.files, self.folder, self._store.starts), until=_ANY)
 
     def close(self) -> None:
         """See `Log.close`."""
@@ -326,20 +381,6 @@ def _segment_bytes() -> int:
         msg = f"HEADWATER_SEGMENT_BYTES is {text!r}"
         raise HeadwaterError(msg, hint="set it to a whole number of bytes above 0, or not at all")
     return int(text)
-
-
-def _check_producer(topic: str, producer: str | None, sequence: int | None) -> None:
-    if (producer is None) != (sequence is None):
-        msg = "an idempotent append needs a producer and a sequence"
-        raise HeadwaterError(msg, where=topic, hint="give both, or neither")
-    if producer is not None and not (
-        isinstance(producer, str) and 0 < len(producer) <= 200 and producer.isprintable()
-    ):
-        msg = f"producer is {str(producer)[:50]!r}"
-        raise HeadwaterError(msg, where=topic, hint="it is a name of 1 to 200 printable characters")
-    if sequence is not None and (type(sequence) is not int or not -(2**63) <= sequence < 2**63):
-        msg = f"sequence is {sequence!r}"
-        raise HeadwaterError(msg, where=topic, hint="it is a whole number of at most 64 bits")
 
 
 def _records(partition: int, entry: Entry, batch: pa.RecordBatch, start: int, end: int | None) -> Records:

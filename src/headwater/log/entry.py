@@ -34,6 +34,11 @@ class Entry:
         """The offset after its last record."""
         return self.offset + self.count
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes it takes in its segment."""
+        return self.after.byte - self.place.byte
+
 
 @dataclass(frozen=True, slots=True)
 class Records:

@@ -1,4 +1,4 @@
-"""Extent: a stretch of committed records that any process can read by itself, without the store."""
+"""Extent: the slice of a topic as the embedded log has it, a stretch of a segment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTENT_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Bytes of one segment that hold nothing but committed entries of one partition."""
+    """See `LogSlice`. Bytes of one segment that hold nothing but committed entries of one partition."""
 
     folder: str
     partition: int
@@ -28,6 +28,18 @@ class Extent:
         """The segment's file."""
         return os.path.join(self.folder, file_name(self.segment))
 
+    @property
+    def bytes(self) -> int:
+        """See `LogSlice.bytes`."""
+        return self.end - self.start
+
+    def read(self) -> Iterator[Records]:
+        """See `LogSlice.read`."""
+        segment = Segment.open(Files(), self.folder, self.segment)
+        for entry in segment.entries(self.start, self.end):
+            if entry.count:
+                yield Records(self.partition, entry.offset, entry.received_at, entry.sequence, segment.batch(entry))
+
 
 def joined(folder: str, partition: int, entries: Iterable[Entry]) -> Iterator[Extent]:
     """The entries as few extents, none much larger than `EXTENT_BYTES`."""
@@ -36,7 +48,7 @@ def joined(folder: str, partition: int, entries: Iterable[Entry]) -> Iterator[Ex
         if (
             current is not None
             and (current.segment, current.end) == (entry.place.segment, entry.place.byte)
-            and current.end - current.start < EXTENT_BYTES
+            and current.bytes < EXTENT_BYTES
         ):
             current = Extent(folder, partition, current.segment, current.start, entry.after.byte)
             continue
@@ -45,11 +57,3 @@ def joined(folder: str, partition: int, entries: Iterable[Entry]) -> Iterator[Ex
         current = Extent(folder, partition, entry.place.segment, entry.place.byte, entry.after.byte)
     if current is not None:
         yield current
-
-
-def read(extent: Extent) -> Iterator[Records]:
-    """The records of an extent; `LogDamaged` if they are not what was written."""
-    segment = Segment.open(Files(), extent.folder, extent.segment)
-    for entry in segment.entries(extent.start, extent.end):
-        if entry.count:
-            yield Records(extent.partition, entry.offset, entry.received_at, entry.sequence, segment.batch(entry))

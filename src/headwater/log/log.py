@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from headwater.errors import HeadwaterError
+from headwater.lock import Lock
 from headwater.log.cut import Cut
 from headwater.log.entry import Records
+from headwater.log.slice import LogSlice
 from headwater.position import Position
+from headwater.watch import News
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,13 @@ class TopicLog:
     schema: pa.Schema
     partitions: int = 1
     durable: bool = True
+
+
+class TopicDropped(HeadwaterError):
+    """Somebody dropped a topic while it was used, perhaps another process."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__("the topic was dropped", where=topic, hint="declare it again, if it is to be there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +65,6 @@ class Transaction(Protocol):
 
     def abort(self) -> None:
         """Throw everything away; no error after `commit`."""
-        ...
-
-
-class News(Protocol):
-    """News of some topics, from the moment it was made. Used by one thread."""
-
-    def wait(self, timeout: float) -> bool:
-        """True as soon as there may be something new since the last call, False when the time has passed."""
-        ...
-
-    def close(self) -> None:
-        """Stop watching."""
         ...
 
 
@@ -111,6 +110,13 @@ class Log(Protocol):
         """The committed records from an offset on, in order, up to `end` or the first undecided one."""
         ...
 
+    def slices(self, topic: str, *, after: Cut, until: Cut) -> list[LogSlice]:
+        """The committed records between two cuts, as slices for other processes; each partition's in order.
+
+        None is so large that a worker could not take it as a part of its work, unless a single append is.
+        """
+        ...
+
     def start(self, topic: str, partition: int) -> int:
         """The first offset that is still kept."""
         ...
@@ -121,6 +127,13 @@ class Log(Protocol):
 
     def watch(self, topics: Sequence[str]) -> News:
         """Watch topics from now on."""
+        ...
+
+    def locks(self) -> Iterable[tuple[str, Lock]]:
+        """Every lock that a process may sit on so that nobody can append or cut, with what it guards; inner first.
+
+        None where no process can keep others waiting.
+        """
         ...
 
     def trim(self, topic: str, partition: int, before: int) -> int:

@@ -15,6 +15,7 @@ from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.files import Files, advice
 from headwater.lock import Lock, forget_in_child
 from headwater.log import index
+from headwater.log.beginnings import place_of
 from headwater.log.entry import Entry, Mark
 from headwater.log.group_commit import GroupCommit
 from headwater.log.producers import Producers
@@ -91,6 +92,11 @@ class Partition:
                 files.sync_folder(folder)
             finally:
                 tail.close()
+
+    @property
+    def place(self) -> str:
+        """The number of its topic and its own, as decisions name it."""
+        return place_of(self.folder)
 
     @property
     def tail_path(self) -> str:

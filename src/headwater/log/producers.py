@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from headwater.errors import HeadwaterError
 from headwater.log.entry import Entry, Mark
 
 REMEMBERED = 5
@@ -22,6 +23,21 @@ class Appended:
     end: int
     transaction: bytes | None
     after: Mark | None = None
+
+
+def check_producer(topic: str, producer: str | None, sequence: int | None) -> None:
+    """An error unless both are given, or neither, and are what can be remembered."""
+    if (producer is None) != (sequence is None):
+        msg = "an idempotent append needs a producer and a sequence"
+        raise HeadwaterError(msg, where=topic, hint="give both, or neither")
+    if producer is not None and not (
+        isinstance(producer, str) and 0 < len(producer) <= 200 and producer.isprintable()
+    ):
+        msg = f"producer is {str(producer)[:50]!r}"
+        raise HeadwaterError(msg, where=topic, hint="it is a name of 1 to 200 printable characters")
+    if sequence is not None and (type(sequence) is not int or not -(2**63) <= sequence < 2**63):
+        msg = f"sequence is {sequence!r}"
+        raise HeadwaterError(msg, where=topic, hint="it is a whole number of at most 64 bits")
 
 
 def _outlives(added: Appended, batch: Appended) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 
 from headwater import crashpoint
 from headwater.errors import HeadwaterError, Unavailable
@@ -29,12 +30,14 @@ class EmbeddedTransaction:
         commit: Commit,
         partition: Callable[[str, int], Partition],
         check_schema: Callable[[str, Parts], None],
+        drops_told: Callable[[Collection[str]], AbstractContextManager[None]],
     ) -> None:
         self.identity = identity
         self._spill = spill
         self._commit = commit
         self._partition = partition
         self._check_schema = check_schema
+        self._drops_told = drops_told
         self._kept: dict[str, str] = {}
         self._ended = False
 
@@ -73,7 +76,8 @@ class EmbeddedTransaction:
             }
             if not targets and not self._kept:
                 return Position(())
-            return self._commit.store_transaction(self.identity, targets, self._kept)
+            with self._drops_told({topic for topic, _ in targets}):
+                return self._commit.store_transaction(self.identity, targets, self._kept)
         finally:
             self._spill.close()
 

@@ -1,1 +1,30 @@
-"""Operators: pure functions from changes and old state to changes and new state."""
+"""Operators: what each keeps, how it makes its change of those of its inputs, how it is told, what a tick costs.
+
+Each is in a file of its own, as data with pure functions. A new one is a frozen dataclass over `Stateful`, made
+known by `register`; what else it takes is its rule in the planner.
+"""
+
+from headwater.operators.accumulate import Aggregate
+from headwater.operators.accumulators import AggregateCall
+from headwater.operators.join import Join
+from headwater.operators.ranking import Order, Ranking
+from headwater.operators.recompute import Recompute
+from headwater.operators.stateful import Stateful
+from headwater.operators.stateless import Constant, Fragment, Union
+from headwater.operators.top_k import TopK
+from headwater.plan.registry import register
+
+__all__ = [
+    "Aggregate",
+    "AggregateCall",
+    "Constant",
+    "Fragment",
+    "Join",
+    "Order",
+    "Ranking",
+    "Recompute",
+    "Stateful",
+    "TopK",
+    "Union",
+    "register",
+]

@@ -7,23 +7,160 @@ was emitted, never evaluated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError
-from headwater.operators.accumulators import ONLY, Accumulator, accumulator
-from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
-from headwater.operators.keys import Codes, grouped, hashed_schema, hashes
-from headwater.operators.table import negated
+from headwater.change.consolidate import consolidate
+from headwater.change.gather import gather, in_parts
+from headwater.change.keys import Codes, grouped, hashed_schema, hashes
+from headwater.change.weights import negated
+from headwater.evaluation.ways import naming_one_of
+from headwater.operators.accumulators import ONLY, Accumulator, AggregateCall, accumulator
+from headwater.operators.stateful import Stateful, keys_told
+from headwater.plan.operators import Keyed, Names, Node
+from headwater.plan.physical import Evaluate, Exchange, Given, Made, State
+from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate
-from headwater.views.plan import Aggregate
+from headwater.store import LessThanNone
 
 ROWS = "_rows"
+_LARGE = 1 << 30
+"""A change of so many bytes is accumulated in parts: one column of Arrow's cannot have all of its text."""
+
+
+@register()
+@dataclass(frozen=True)
+class Aggregate(Stateful):
+    """One row per group; without keys one row always. Without calls it is DISTINCT."""
+
+    kind: ClassVar[str] = "accumulating"
+    child: Node = field(kw_only=True)
+    keys: tuple[str, ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
+    name: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its input."""
+        return (self.child,)
+
+    def over(self, children: Sequence[Node]) -> Self:
+        """The same over another."""
+        return replace(self, child=children[0])
+
+    def renamed(self, names: Names) -> Self:
+        """Its keys and calls have the same names."""
+        calls = tuple(call.renamed(names) for call in self.calls)
+        return replace(super().renamed(names), keys=names.all(self.keys), calls=calls)
+
+    def bare(self) -> Self:
+        """Its calls are the same."""
+        calls = tuple(replace(call, result=replace(call.result, shown="")) for call in self.calls)
+        return replace(super().bare(), calls=calls)
+
+    @property
+    def retracts(self) -> bool:
+        """What a group gives is taken back when it becomes another."""
+        return bool(self.calls)
+
+    @property
+    def arranged_by(self) -> tuple[str, ...]:
+        """One row has a key."""
+        return self.keys
+
+    @property
+    def itself(self) -> tuple[str, Keyed] | None:
+        """It can be shared by its own key."""
+        return (self.name, Keyed(self, self.keys)) if self.keys else None
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Its input by group, of which nothing is kept: what cancels out does so when it is added."""
+        keyed = Keyed(self.child, self.keys)
+        return (replace(keyed.physical(), settles=False),)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The groups."""
+        return (State(self.name, state_schema(self)),)
+
+    @property
+    def is_whole(self) -> bool:
+        """Without keys there is always a row."""
+        return not self.keys
+
+    @property
+    def partial(self) -> PartialAggregate | None:
+        """What parts of a change add to the accumulators."""
+        return PartialAggregate(self.portable()) if all(call.function != ONLY for call in self.calls) else None
+
+    def is_hashed_by(self, key: tuple[str, ...]) -> bool:
+        """Its rows have the hash of their group."""
+        return key == self.keys
+
+    @property
+    def title(self) -> str:
+        """What SQL says of it."""
+        groups = self.child.shown(self.keys)
+        if not self.calls:
+            return f"distinct {groups}"
+        calls = ", ".join(call.result.shown for call in self.calls)
+        return f"group by {groups}: {calls}" if self.keys else f"aggregate everything: {calls}"
+
+    @property
+    def work(self) -> str:
+        """What a tick costs."""
+        return "adds the change to the touched groups"
+
+    @property
+    def keeps(self) -> Mapping[str, str]:
+        """The groups."""
+        return keys_told({self.name: (self.child, self.keys)})
+
+    def operate(
+        self, inputs: Sequence[Given], states: Sequence[Arrangement], evaluate: Evaluate, *, filling: bool
+    ) -> Made:
+        """Add the change, or what its parts add, to the groups."""
+        (given,), (held,) = inputs, states
+        if given.is_partial and given.parts:
+            state, result, read = accumulate_partials(self, given.parts, held)
+        else:
+            rows = pa.concat_tables(given.parts) if given.parts else self._nothing()
+            state, result, read = accumulate(self, rows, held)
+        return Made([None, state], [result], read)
+
+    def _nothing(self) -> pa.Table:
+        return hashed_schema(self.child.schema).empty_table()
+
+
+@dataclass(frozen=True)
+class PartialAggregate:
+    """What a part of a change adds to the accumulators of its groups.
+
+    Of few slices not many groups are there twice, so several make one part.
+    """
+
+    node: Aggregate
+    slices: ClassVar[int] = 4
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The groups without results."""
+        return partial_schema(self.node)
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """Rows of a group with the same arguments count by their weight alone."""
+        return self.node.keys
+
+    def of(self, change: pa.Table) -> pa.Table:
+        """See `partial_aggregate`."""
+        return partial_aggregate(self.node, change)
 
 
 def state_schema(node: Aggregate) -> pa.Schema:
@@ -36,18 +173,13 @@ def state_schema(node: Aggregate) -> pa.Schema:
     return hashed_schema(pa.schema(fields))
 
 
-def adds_up(node: Aggregate) -> bool:
-    """Whether parts of a change can be accumulated apart, and then together."""
-    return all(call.function != ONLY for call in node.calls)
-
-
 def partial_schema(node: Aggregate) -> pa.Schema:
-    """The columns of `partial_states`."""
+    """The columns of `partial_aggregate`."""
     results = {call.result.name for call in node.calls}
     return pa.schema([field for field in state_schema(node) if field.name not in results])
 
 
-def partial_states(node: Aggregate, change: pa.Table) -> pa.Table:
+def partial_aggregate(node: Aggregate, change: pa.Table) -> pa.Table:
     """What a part of a change, not empty, adds to the accumulators of each of its groups."""
     weights = change.column(WEIGHT).to_numpy()
     groups, _ = _groups(node, change, change.slice(0, 0))
@@ -95,19 +227,17 @@ def accumulate(node: Aggregate, change: pa.Table, old: Arrangement) -> tuple[pa.
 
     `change` has the columns of the operator's input, `_hash` of the key, and `_weight`.
     """
+    if change.nbytes > _LARGE and node.partial is not None:
+        return accumulate_partials(node, [partial_aggregate(node, part) for part in in_parts(change)], old)
     touched = change.column(HASH).to_numpy()
     before = old.probe(touched if node.keys else hashes(pa.table({"x": [0]}), []))
     if not change.num_rows and (node.keys or before.num_rows):
         return old.schema.empty_table(), _results(node, old.schema.empty_table()), before.num_rows
-    try:
-        state = _state(node, change, before, old.schema)
-    except EvaluationFailed as error:
 
-        def computed(parts: Sequence[pa.Table]) -> pa.Table:
-            return _state(node, parts[0], before, old.schema)
+    def computed(parts: Sequence[pa.Table]) -> pa.Table:
+        return _state(node, parts[0], before, old.schema)
 
-        (rows,) = narrowed_together([change], failing(computed))
-        raise explained(error, rows, node.child.output) from error
+    state = naming_one_of(computed, [change], [node.child.output])
     return state, consolidate(_results(node, state)), before.num_rows
 
 
@@ -196,8 +326,7 @@ def _after(
 ) -> pa.Table:
     """The state of the touched groups after the change, given its accumulators by call."""
     if (rows < 0).any():
-        msg = "more rows of a group disappeared than there were"
-        raise HeadwaterError(msg, where=node.name, hint="this is a fault of Headwater; please report it")
+        raise LessThanNone(node.name)
     columns[ROWS] = pa.array(rows)
     for place, call in enumerate(node.calls):
         made = accumulator(call, node.child.schema)
@@ -217,7 +346,7 @@ def _held_values(held: _Held, names: Sequence[str], count: int) -> list[pa.Array
 
 
 def _first(change: pa.Table, name: str, groups: _Groups) -> pa.Array:
-    return change.column(name).take(pa.array(groups.first)).combine_chunks()
+    return gather(change.select([name]), groups.first).column(0).combine_chunks()
 
 
 def _key_fields(node: Aggregate) -> list[pa.Field]:

@@ -7,6 +7,7 @@ fit its type. Sums of floats, and the least and the greatest, are kept for input
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -16,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from headwater.operators.failing import EvaluationFailed
-from headwater.operators.moments import exact_moment, float_moment, merged_moments, moments_of
-from headwater.operators.rounding import divided
-from headwater.views.plan import Call
+from headwater.evaluation.errors import EvaluationFailed
+from headwater.expressions.moments import exact_moment, float_moment, merged_moments, moments_of
+from headwater.expressions.rounding import divided
+from headwater.plan.operators import Field, Names
+from headwater.plan.registry import register
 
 Codes = npt.NDArray[np.int64]
 Arrays = list[pa.Array]
@@ -30,6 +32,23 @@ ONLY = "Only"
 """The function of a call that looks at one row of each group at most."""
 EXACT_MOMENT_DIGITS = 27
 """Squares of decimals with more digits than this do not fit; their variance is taken as of floats."""
+
+
+@register("Call")
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate: `function` over columns of the input, where the column `condition`, if given, is true."""
+
+    function: str
+    arguments: tuple[str, ...]
+    result: Field
+    condition: str | None = None
+
+    def renamed(self, names: Names) -> AggregateCall:
+        """The same of columns with other names."""
+        condition = None if self.condition is None else names[self.condition]
+        (result,) = names.fields((self.result,))
+        return replace(self, arguments=names.all(self.arguments), result=result, condition=condition)
 
 
 class Accumulator(Protocol):
@@ -50,7 +69,7 @@ class Accumulator(Protocol):
         ...
 
 
-def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
+def accumulator(call: AggregateCall, schema: pa.Schema) -> Accumulator:
     """The accumulator of a call over an input with these columns."""
     if call.function == "Count":
         return _Count(call)
@@ -65,7 +84,7 @@ def accumulator(call: Call, schema: pa.Schema) -> Accumulator:
     return _ExactMoment(call, given) if exact else _FloatMoment(call)
 
 
-def _counted(call: Call, change: pa.Table, weights: Codes) -> Codes:
+def _counted(call: AggregateCall, change: pa.Table, weights: Codes) -> Codes:
     """The weights of the rows that the call looks at: those that fulfil its condition and have no null argument."""
     valid = _fulfilling(call, change)
     for name in call.arguments:
@@ -75,7 +94,7 @@ def _counted(call: Call, change: pa.Table, weights: Codes) -> Codes:
     return np.where(valid, weights, 0)
 
 
-def _fulfilling(call: Call, change: pa.Table) -> npt.NDArray[np.bool_]:
+def _fulfilling(call: AggregateCall, change: pa.Table) -> npt.NDArray[np.bool_]:
     """Which rows fulfil the condition of the call."""
     if call.condition is None:
         return np.ones(change.num_rows, np.bool_)
@@ -104,7 +123,7 @@ def _nothing_counted(counts: pa.Array) -> pa.Array:
 
 
 class _Count:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: AggregateCall) -> None:
         self._call = call
         self.fields = [("count", pa.int64())]
 
@@ -121,7 +140,7 @@ class _Count:
 class _ExactSum:
     """The sum and the number of values, for `sum` and `avg` of whole numbers and decimals."""
 
-    def __init__(self, call: Call, given: pa.DataType) -> None:
+    def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
         self._call = call
         self._given = given
         self._total = pa.decimal256(_DIGITS, given.scale) if arrow_types.is_decimal(given) else _WHOLE
@@ -184,7 +203,7 @@ def _fitted(total: pa.Array, wanted: pa.DataType) -> pa.Array:
 class _FloatSum:
     """The sum and the number of values of floats that are never taken back."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: AggregateCall) -> None:
         self._call = call
         self.fields = [("sum", pa.float64()), ("count", pa.int64())]
 
@@ -216,7 +235,7 @@ def floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
 class _Extreme:
     """The least or the greatest value so far, in Spark's order: NaN is greater than any number."""
 
-    def __init__(self, call: Call, given: pa.DataType) -> None:
+    def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
         self._call = call
         self.fields = [("value", given)]
 
@@ -272,7 +291,7 @@ def _from_number(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
 class _Only:
     """The value of the only row that fulfils the condition, null if there is none."""
 
-    def __init__(self, call: Call, given: pa.DataType) -> None:
+    def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
         self._call = call
         self.fields = [("value", given)]
 
@@ -296,7 +315,7 @@ class _Only:
 class _ExactMoment:
     """The number, the sum and the sum of squares of exact numbers, for variances and standard deviations."""
 
-    def __init__(self, call: Call, given: pa.DataType) -> None:
+    def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
         self._call = call
         scale = given.scale if arrow_types.is_decimal(given) else 0
         self._scale = scale
@@ -325,7 +344,7 @@ class _ExactMoment:
 class _FloatMoment:
     """The number, the mean and the sum of squared deviations of floats that are never taken back."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: AggregateCall) -> None:
         self._call = call
         self.fields = [("count", pa.float64()), ("mean", pa.float64()), ("deviations", pa.float64())]
 

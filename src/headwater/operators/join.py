@@ -1,23 +1,107 @@
 """The bilinear operator: pairs of rows with equal keys, or all pairs if there are no keys.
 
 With A and B the sides before the tick, a and b their changes and B' = B + b, the change of A ⋈ B is
-a ⋈ B' + A ⋈ b. Only the keys in a and b are looked up.
+a ⋈ B' + A ⋈ b. Only the keys in a and b are looked up. It keeps the rows of both sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.operators.keys import Codes, same_keys
+from headwater.change.gather import order_of
+from headwater.change.keys import Codes, same_keys, without_nulls
+from headwater.change.pairs import Pairs
+from headwater.memory import check_fits
+from headwater.operators.stateful import Stateful, keys_told
+from headwater.plan.operators import Keyed, Names, Node
+from headwater.plan.physical import Evaluate, Exchange, Given, Made
+from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
-from headwater.state.gather import order_of
 
 Places = tuple[Codes, Codes]
+_PLACES = 16
+"""Bytes that the places of the rows of a pair take."""
+_FEW = 1 << 16
+PAIRS = "looks at every row of the other side"
+
+
+@register()
+@dataclass(frozen=True)
+class Join(Stateful):
+    """Pairs of rows with equal keys, none of them null."""
+
+    kind: ClassVar[str] = "bilinear"
+    grows: ClassVar[bool] = True
+    left: Node = field(kw_only=True)
+    right: Node = field(kw_only=True)
+    left_keys: tuple[str, ...] = ()
+    right_keys: tuple[str, ...] = ()
+    name: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its two sides."""
+        return (self.left, self.right)
+
+    def over(self, children: Sequence[Node]) -> Self:
+        """The same over other sides."""
+        return replace(self, left=children[0], right=children[1])
+
+    def renamed(self, names: Names) -> Self:
+        """The keys have the same names."""
+        left_keys, right_keys = names.all(self.left_keys), names.all(self.right_keys)
+        return replace(super().renamed(names), left_keys=left_keys, right_keys=right_keys)
+
+    @property
+    def retracts(self) -> bool:
+        """Pairs come and go with their rows."""
+        return False
+
+    @property
+    def keyed(self) -> dict[str, Keyed]:
+        """Its sides by their keys, each under the name of its state."""
+        left, right = Keyed(self.left, self.left_keys, drops=True), Keyed(self.right, self.right_keys, drops=True)
+        return {f"{self.name}.left": left, f"{self.name}.right": right}
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Both sides; their rows are kept."""
+        return tuple(keyed.physical(state) for state, keyed in self.keyed.items())
+
+    @property
+    def title(self) -> str:
+        """The columns that are equal."""
+        if not self.left_keys:
+            return "join of all pairs"
+        return f"join on {self.left.shown(self.left_keys)} = {self.right.shown(self.right_keys)}"
+
+    @property
+    def work(self) -> str:
+        """What a tick costs."""
+        return "looks up the rows of the other side that have a touched key" if self.left_keys else PAIRS
+
+    @property
+    def keeps(self) -> Mapping[str, str]:
+        """The rows of both sides."""
+        return keys_told({name: (keyed.node, keyed.key) for name, keyed in self.keyed.items()})
+
+    def operate(
+        self, inputs: Sequence[Given], states: Sequence[Arrangement], evaluate: Evaluate, *, filling: bool
+    ) -> Made:
+        """Pair the changes with the other sides."""
+        changes = [each.change for each in inputs]
+        left, right = (
+            Side(without_nulls(change, key), given.old, key)
+            for change, given, key in zip(changes, inputs, (self.left_keys, self.right_keys), strict=True)
+        )
+        result, read = join(left, right, self.schema)
+        return Made(changes, result, read)
 
 
 class Side(NamedTuple):
@@ -26,51 +110,6 @@ class Side(NamedTuple):
     change: pa.Table
     old: Arrangement
     key: Sequence[str]
-
-
-class Pairs:
-    """Rows of two tables, pair by pair; a column is put together when it is asked for.
-
-    They have the columns of `schema`, the last of which is `_weight`, the product of both.
-    """
-
-    def __init__(
-        self, left: pa.Table, left_rows: Codes, right: pa.Table, right_rows: Codes, schema: pa.Schema
-    ) -> None:
-        self.schema = schema
-        self._sides = (left, left_rows), (right, right_rows)
-
-    @property
-    def num_rows(self) -> int:
-        """How many pairs there are."""
-        return len(self._sides[0][1])
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """A column of either side."""
-        if name == WEIGHT:
-            one, other = (table.column(WEIGHT).to_numpy()[rows] for table, rows in self._sides)
-            return pa.chunked_array([pa.array(one * other)])
-        table, rows = self._sides[0] if name in self._sides[0][0].column_names else self._sides[1]
-        return table.column(name).take(pa.array(rows))
-
-    def select(self, names: Sequence[str]) -> pa.Table:
-        """Some columns as a table."""
-        fields = [self.schema.field(name) for name in names]
-        return pa.Table.from_arrays([self.column(name) for name in names], schema=pa.schema(fields))
-
-    def table(self) -> pa.Table:
-        """All columns as a table."""
-        return self.select(self.schema.names)
-
-    def take(self, places: pa.Array | pa.ChunkedArray) -> Pairs:
-        """The pairs at some places."""
-        (left, left_rows), (right, right_rows) = self._sides
-        chosen = places.to_numpy()
-        return Pairs(left, left_rows[chosen], right, right_rows[chosen], self.schema)
-
-    def filter(self, mask: pa.ChunkedArray) -> Pairs:
-        """The pairs for which something is true."""
-        return self.take(pa.array(np.flatnonzero(mask.to_numpy())))
 
 
 def join(left: Side, right: Side, output: pa.Schema) -> tuple[list[Pairs], int]:
@@ -92,6 +131,7 @@ def _paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], sche
     if keys[0]:
         left_rows, right_rows = _matches(left, right, *keys)
     else:
+        _check_pairs(left.num_rows * right.num_rows, left, right)
         left_rows = np.repeat(np.arange(left.num_rows), right.num_rows)
         right_rows = np.tile(np.arange(right.num_rows), left.num_rows)
     return Pairs(left, left_rows, right, right_rows, schema)
@@ -103,11 +143,20 @@ def _matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key
     right_order, right_hashes = _by_hash(right)
     first = np.searchsorted(right_hashes, left_hashes, side="left")
     counts = np.searchsorted(right_hashes, left_hashes, side="right") - first
+    _check_pairs(int(counts.sum()), left, right)
     left_rows = np.repeat(left_order, counts)
     within = np.arange(len(left_rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     right_rows = right_order[np.repeat(first, counts) + within]
     same = same_keys(left.select(list(left_key)), left_rows, right.select(list(right_key)), right_rows)
     return (left_rows, right_rows) if same.all() else (left_rows[same], right_rows[same])
+
+
+def _check_pairs(count: int, left: pa.Table, right: pa.Table) -> None:
+    """An error before more pairs are made than there is memory for: their places, and then their columns."""
+    if count > _FEW:
+        width = sum(side.nbytes / max(side.num_rows, 1) for side in (left, right))
+        what = f"{count:,} pairs of {left.num_rows:,} and {right.num_rows:,} rows"
+        check_fits(int(count * (_PLACES + width)), what)
 
 
 def _by_hash(table: pa.Table) -> Places:

@@ -1,31 +1,182 @@
 """The general operator: all rows of the touched keys are evaluated anew.
 
 Its inputs and its output are arranged by the same hash. A tick fetches the rows of the touched hashes, applies the
-change, and lets Spark evaluate them; what is taken back is what was emitted for those hashes before.
+change, and lets Spark evaluate them; what is taken back is what was emitted for those hashes before. It keeps the
+rows of its inputs, and what it has emitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.errors import HeadwaterError
-from headwater.operators.canonical import canonical_order
-from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed_together
-from headwater.operators.first import first_changes, first_rows
-from headwater.operators.keys import Codes, codes, hashed_schema, hashes
-from headwater.operators.table import appended, negated
+from headwater.change.canonical import canonical_order
+from headwater.change.consolidate import consolidate
+from headwater.change.gather import each_once, gather
+from headwater.change.keys import Codes, codes, hashed_schema, hashes
+from headwater.change.shape import shaped
+from headwater.change.weights import appended, negated
+from headwater.evaluation import PLACE
+from headwater.evaluation.ways import naming_one_of
+from headwater.operators.ranking import Ranking
+from headwater.operators.stateful import Stateful, keys_told
+from headwater.plan.operators import Keyed, Names, Node
+from headwater.plan.physical import Evaluate, Exchange, Given, Made, State
+from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate
-from headwater.state.gather import each_once
-from headwater.views.plan import First, Recompute
+from headwater.store import LessThanNone
 
-PLACE = "_place"
-Evaluate = Callable[[Sequence[pa.Table]], pa.Table]
+_SELECTS = "compares the change with the rows it has given; looks at {} when one of those leaves"
+
+
+@register()
+@dataclass(frozen=True)
+class Recompute(Stateful):
+    """Any operator of Spark's, evaluated anew on all rows of the touched keys.
+
+    `keys` are the key columns of each input; without any, all rows are of one key. Rows with a null in a key that
+    `matches` belong to no other row. One that `selects` gives the first rows of each key in a fixed order, so that
+    those and what comes stand for all, until one of them leaves; with `first` it is a `TopK`. One that `forgets`
+    need not keep its inputs. `reason` is why it did not become a faster kind.
+    """
+
+    kind: ClassVar[str] = "recompute"
+    inputs: tuple[Node, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+    computing: Any = None
+    matches: bool = False
+    selects: bool = False
+    forgets: bool = False
+    first: Ranking | None = None
+    name: str = ""
+    text: str = ""
+    reason: str = ""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Its inputs."""
+        return self.inputs
+
+    def over(self, children: Sequence[Node]) -> Self:
+        """The same over others."""
+        return replace(self, inputs=tuple(children))
+
+    def renamed(self, names: Names) -> Self:
+        """Its keys, and the leaves of what is evaluated, have the same names."""
+        leaves = tuple(replace(leaf, columns=names.fields(leaf.columns)) for leaf in self.computing.leaves)
+        computing = replace(self.computing, leaves=leaves, outputs=names.fields(self.computing.outputs))
+        keys = tuple(names.all(key) for key in self.keys)
+        first = None if self.first is None else self.first.renamed(names)
+        return replace(super().renamed(names), keys=keys, computing=computing, first=first)
+
+    def bare(self) -> Self:
+        """Its keys are left, and what it may forget."""
+        return replace(super().bare(), computing=None, text="", reason="")
+
+    def portable(self) -> Self:
+        """What Spark evaluates is sent by Spark."""
+        return replace(super().portable(), computing=None)
+
+    @property
+    def computed(self) -> Any:
+        """What Spark evaluates."""
+        return self.computing
+
+    @property
+    def asks(self) -> Any:
+        """Executors evaluate all of it."""
+        return self.computing
+
+    @property
+    def arranged_by(self) -> tuple[str, ...]:
+        """First rows are few, if they come with their key."""
+        return self.keys[0] if self.selects and set(self.keys[0]) <= set(self.schema.names) else ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every change touches everything."""
+        return not any(self.keys)
+
+    @property
+    def _by_state(self) -> dict[str, Keyed]:
+        pairs = enumerate(zip(self.inputs, self.keys, strict=True))
+        return {f"{self.name}.{number}": Keyed(node, key, matches=self.matches) for number, (node, key) in pairs}
+
+    @property
+    def keyed(self) -> dict[str, Keyed]:
+        """Its inputs by their keys, each under the name of its state."""
+        return {} if self.forgets else self._by_state
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Its inputs; their rows are kept, if they must be."""
+        return tuple(keyed.physical("" if self.forgets else state) for state, keyed in self._by_state.items())
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """What it has emitted."""
+        return (State(f"{self.name}.result", hashed_schema(self.schema), emitted=True),)
+
+    @property
+    def title(self) -> str:
+        """What Spark calls it."""
+        return self.text
+
+    @property
+    def work(self) -> str:
+        """What a tick costs, and why it costs no less."""
+        work = "evaluates all rows of the touched keys anew"
+        if self.selects:
+            work = _SELECTS.format("everything" if self.is_whole else "all rows of its key")
+        elif self.is_whole:
+            work = "evaluates everything anew, whatever changed"
+        return f"{work}: {self.reason}" if self.reason else work
+
+    @property
+    def keeps(self) -> Mapping[str, str]:
+        """The rows of its inputs, if it does not forget them, and what it has emitted."""
+        states = {name: (keyed.node, keyed.key) for name, keyed in self.keyed.items()}
+        return keys_told({**states, f"{self.name}.result": (self.inputs[0], self.keys[0])})
+
+    # -- a tick
+
+    def operate(
+        self, inputs: Sequence[Given], states: Sequence[Arrangement], evaluate: Evaluate, *, filling: bool
+    ) -> Made:
+        """Evaluate the rows of the touched keys."""
+        given = [each.settled() for each in inputs]
+        result, read = recompute(
+            self, [Part(each.change, each.old) for each in given], states[0], evaluate, filling=filling
+        )
+        return self._made(given, result, read)
+
+    def asked(
+        self, place: int, inputs: Sequence[Given], states: Sequence[Arrangement], *, filling: bool
+    ) -> pa.Table:
+        """The rows of an input that Spark is to evaluate."""
+        parts = [Part(each.settled().change, each.old) for each in inputs]
+        touched = touched_by(self, parts, filling=filling)
+        emitted = states[0].probe(touched) if self.selects else states[0].schema.empty_table()
+        return in_order(input_rows(self, parts[place], touched, emitted)[0])
+
+    def answered(
+        self, inputs: Sequence[Given], states: Sequence[Arrangement], made: pa.Table, *, filling: bool
+    ) -> Made:
+        """Take what Spark made of them."""
+        given = [each.settled() for each in inputs]
+        touched = touched_by(self, [Part(each.change, each.old) for each in given], filling=filling)
+        emitted = states[0].probe(touched)
+        wanted = pa.schema([field for field in emitted.schema if field.name != WEIGHT])
+        read = emitted.num_rows + sum(each.old.matches(touched) for each in given)
+        return self._made(given, difference(emitted, shaped(made, wanted)), read)
+
+    def _made(self, given: Sequence[Given], result: pa.Table, read: int) -> Made:
+        return Made([*(None if self.forgets else each.change for each in given), result], [result], read)
 
 
 class Part(NamedTuple):
@@ -47,8 +198,6 @@ def recompute(
     if not len(touched):
         return old.schema.empty_table(), 0
     emitted = old.probe(touched)
-    if node.first is not None:
-        return _first(node, node.first, parts[0], emitted)
     found = [input_rows(node, part, touched, emitted) for part in parts]
     made = _evaluated(node, [rows for rows, _ in found], evaluate)
     return difference(emitted, made), sum(read for _, read in found) + emitted.num_rows
@@ -63,7 +212,7 @@ def touched_by(node: Recompute, parts: Sequence[Part], *, filling: bool) -> Code
 
 def input_rows(node: Recompute, part: Part, touched: Codes, emitted: pa.Table) -> tuple[pa.Table, int]:
     """The rows of an input that are to be evaluated, with their weights, and how many were read for it."""
-    return _candidates(node, part, emitted) if node.selects else _all(part, touched)
+    return candidates(node, part, emitted) if node.selects else _all(part, touched)
 
 
 def difference(emitted: pa.Table, made: pa.Table) -> pa.Table:
@@ -72,27 +221,13 @@ def difference(emitted: pa.Table, made: pa.Table) -> pa.Table:
     return consolidate(pa.concat_tables([negated(emitted), new]))
 
 
-def _first(node: Recompute, first: First, part: Part, emitted: pa.Table) -> tuple[pa.Table, int]:
-    """The same where only the first rows of each key are given."""
-    if not (part.change.column(WEIGHT).to_numpy() < 0).any():
-        return first_changes(first, node.keys[0], part.change, emitted), emitted.num_rows
-    rows, read = _candidates(node, part, emitted)
-    new = first_rows(first, node.keys[0], rows, emitted.schema)
-    return consolidate(pa.concat_tables([negated(emitted), new])), read + emitted.num_rows
-
-
 def _evaluated(node: Recompute, found: Sequence[pa.Table], evaluate: Evaluate) -> pa.Table:
     """What the operator gives; an error names a row, or one of those that fail together."""
 
     def computed(tables: Sequence[pa.Table]) -> pa.Table:
         return evaluate([in_order(rows) for rows in tables])
 
-    try:
-        return computed(found)
-    except EvaluationFailed as error:
-        given = narrowed_together(found, failing(computed))
-        place = next((place for place, rows in enumerate(given) if rows.num_rows), 0)
-        raise explained(error, given[place], node.inputs[place].output) from error
+    return naming_one_of(computed, found, [each.output for each in node.inputs])
 
 
 def _all(part: Part, touched: Codes) -> tuple[pa.Table, int]:
@@ -101,7 +236,7 @@ def _all(part: Part, touched: Codes) -> tuple[pa.Table, int]:
     return consolidate(pa.concat_tables([held, part.change.select(held.column_names)])), held.num_rows
 
 
-def _candidates(node: Recompute, part: Part, emitted: pa.Table) -> tuple[pa.Table, int]:
+def candidates(node: Recompute, part: Part, emitted: pa.Table) -> tuple[pa.Table, int]:
     """Rows that can be among the first ones after the change, and how many were read for it.
 
     What was emitted and what came will do, unless something that was emitted leaves: then all rows of its key are
@@ -133,20 +268,14 @@ def whole() -> Codes:
     return hashes(pa.table({"x": [0]}), [])
 
 
-def output_schema(node: Recompute) -> pa.Schema:
-    """The columns of the arrangement of what was emitted."""
-    return hashed_schema(node.schema)
-
-
 def in_order(table: pa.Table) -> pa.Table:
     """Every row as often as its weight says, in an order that only depends on what the rows are."""
     weights = table.column(WEIGHT).to_numpy()
     if (weights < 0).any():
-        msg = "more rows disappeared than there were"
-        raise HeadwaterError(msg, hint="this is a fault of Headwater; please report it")
+        raise LessThanNone
     table = table.drop_columns([WEIGHT])
     order = canonical_order(table.drop_columns([HASH]))
     if (weights != 1).any():
         order = np.repeat(order, weights[order])
-    table = table.take(pa.array(order))
+    table = gather(table, order)
     return table.append_column(pa.field(PLACE, pa.int64()), pa.array(np.arange(table.num_rows)))

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.operators.keys import Codes, codes
+from headwater.change.consolidate import consolidate
+from headwater.change.gather import gather
+from headwater.change.keys import Codes, codes
+from headwater.change.weights import negated
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate
 
 OPERATION = "_op"
 _UPSERT, _DELETE = 1, 2
@@ -28,7 +30,7 @@ def keyed_changes(records: pa.Table, key: Sequence[str], old: Arrangement) -> pa
     last = np.full(int(max(touched.max(), held.max(initial=0))) + 1, -1, np.int64)
     last[touched] = np.arange(len(touched))
     replaced = before.filter(pa.array(last[held] >= 0))
-    newest = records.take(pa.array(np.sort(last[last >= 0])))
+    newest = gather(records, np.sort(last[last >= 0]))
     kept = newest.filter(pa.array(newest.column(OPERATION).to_numpy() != _DELETE))
     return consolidate(pa.concat_tables([negated(replaced), _weighed(kept, old.schema, 1)]))
 
@@ -48,7 +50,7 @@ def multiset_changes(records: pa.Table, old: Arrangement) -> pa.Table:
     first = np.full(count, -1, np.int64)
     first[rows[::-1]] = np.arange(len(rows))[::-1]
     moved = change != 0
-    chosen = records.take(pa.array(first[touched[moved]]))
+    chosen = gather(records, first[touched[moved]])
     return _weighed(chosen, old.schema, change[moved])
 
 
@@ -63,19 +65,6 @@ def _walked(rows: Codes, steps: Codes, before: Codes) -> tuple[Codes, Codes]:
     lowest = np.minimum(np.minimum.reduceat(levels, starts), 0)
     final = levels[np.append(starts[1:], len(rows)) - 1] - lowest
     return touched, final - before[touched]
-
-
-def appended(rows: pa.Table) -> pa.Table:
-    """Rows of a stream as a change."""
-    weights = pa.array(np.ones(rows.num_rows, np.int64))
-    return rows.append_column(pa.field(WEIGHT, pa.int64()), weights)
-
-
-def negated(change: pa.Table) -> pa.Table:
-    """The change that takes it back."""
-    place = change.schema.get_field_index(WEIGHT)
-    weights = -change.column(WEIGHT).to_numpy()
-    return change.set_column(place, change.schema.field(place), pa.array(weights))
 
 
 def _weighed(records: pa.Table, schema: pa.Schema, weights: Codes | int) -> pa.Table:

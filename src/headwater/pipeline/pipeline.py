@@ -6,36 +6,46 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from headwater.clock import Clock, SystemClock
+from headwater import backends
+from headwater.catalog.relations import Relations
+from headwater.catalog.status import Status
+from headwater.clock import Clock
 from headwater.errors import DeclarationChanged, HeadwaterError, LeaseHeld, LogDamaged, Unavailable
 from headwater.files import Files
 from headwater.lock import Lock, forget_in_child
-from headwater.log import EmbeddedLog, TopicLog
-from headwater.pipeline.arguments import checked_name, checked_path, checked_timezone, make_folder
+from headwater.log import TopicDropped, TopicLog
+from headwater.pipeline import arguments
+from headwater.pipeline.arguments import checked_flag, checked_seconds
+from headwater.pipeline.declaring import declare_view, replaced_by_itself
+from headwater.pipeline.dropping import drop
 from headwater.pipeline.explain import explain
 from headwater.pipeline.functions import checked_udf
-from headwater.pipeline.replacing import abandon, check_inputs
 from headwater.pipeline.replacing import replace as replace_view
-from headwater.pipeline.views import View, checked_view, dependents, known_view, specification
+from headwater.pipeline.status import status
+from headwater.pipeline.views import View, checked_view, known_view
 from headwater.position import Position
 from headwater.read import Reader
-from headwater.read.relation import Relations
-from headwater.store import NEXT, Declaration, Lease, SqliteStore
+from headwater.spark.session.settings import checked_settings
+from headwater.store import Declaration, Lease
+from headwater.tick.loop import run as run_ticks
 from headwater.topics import Stream, Table, TopicDeclaration, TopicTransaction
 from headwater.topics.declaration import Kind, topic_name
 
 if TYPE_CHECKING:
-    from headwater.pipeline.driving import Driving
+    from headwater.pipeline.spark_parts import SparkParts
     from headwater.tick.driver import Driver
     from headwater.tick.report import Tick
 
-DATABASE = "headwater.db"
+NAME, ZONE, LOG, STATE = "pipeline.name", "pipeline.timezone", "pipeline.log", "pipeline.state"
+_of_the_parent: list[object] = []
+"""What a forked child must neither use nor end: kept, so that it is not."""
 _PATIENCE = 2.0
 
 
@@ -44,6 +54,13 @@ class Pipeline:
 
     Opening it makes the folder if it is missing. Only ticking needs the lease: appending and reading are free for
     every process at any time.
+
+    A new pipeline is in UTC unless `timezone` says otherwise; it stays in its zone, and opening it with another is
+    `DeclarationChanged`. So it is with `log`, and with a `path` that is a URL: like `store`, they choose parts that
+    `headwater.backends` knows, instead of those in the folder. A store elsewhere is to be named each time.
+
+    `spark` are settings of Spark's. Those of them that an answer may depend on are kept with the pipeline, for all
+    who open it without `spark`; with others all views are built again. The rest is for starting Spark.
     """
 
     def __init__(
@@ -57,46 +74,74 @@ class Pipeline:
         max_rows: int = 2_000_000,
         retain_ticks: int = 100,
         retain_for: str = "1 hour",
-        timezone: str = "UTC",
+        timezone: str | None = None,
         clock: Clock | None = None,
+        spark: Mapping[str, object] | None = None,
     ) -> None:
-        self.name = checked_name(name)
-        self.path = checked_path(path if path is not None else os.path.join(".headwater", name))
-        self.timezone = checked_timezone(timezone)
-        self.clock: Clock = clock or SystemClock()
-        self.master = master
-        self.max_rows = max_rows
-        self.retain_ticks = retain_ticks
-        self.retain_for = retain_for
-        for argument, url in (("log", log), ("store", store)):
-            if url is not None:
-                msg = f"{argument}={url!r}: only the embedded {argument} is there so far"
-                raise Unavailable(msg, where=self.name, hint=f"leave {argument} out")
-        make_folder(self.path)
-        self._store = SqliteStore(os.path.join(self.path, DATABASE))
-        self._know_itself()
-        self._log = EmbeddedLog(os.path.join(self.path, "log"), self._store, clock=self.clock)
-        self._lease = Lease(self._store, self.path)
+        self.name = arguments.checked_name(name)
+        self.path, state = arguments.checked_path(path, name)
+        self.settings = checked_settings(spark)
+        zone = None if timezone is None else arguments.checked_timezone(timezone)
+        self.clock = arguments.checked_clock(clock)
+        self.master = arguments.checked_master(master)
+        self.max_rows = arguments.checked_count("max_rows", max_rows)
+        self.retain_ticks = arguments.checked_count("retain_ticks", retain_ticks)
+        self.retain_for = arguments.checked_duration(retain_for)
+        backends.check(log=log, store=store, state=state)
+        arguments.make_folder(self.path)
+        self._store = backends.open_store(store, self.path)
+        known = self._know_itself(zone, log, state)
+        self.timezone = known[ZONE]
+        self._log = backends.open_log(known[LOG], self.path, self._store, self.clock)
+        self.state_files = backends.open_state_files(known[STATE], self.path)
+        self._scratch = backends.open_state_files(known[STATE], self.path, "scratch")
+        self._liveness = liveness = backends.open_liveness(store, self.path)
+        self._lease = Lease(self._store, liveness, self.path)
         self._relations = Relations(self._store, self._topic)
-        self._reader = Reader(self._store, self._log, self.path, self._topic, timezone=self.timezone)
+        self._reader = Reader(
+            self._store,
+            self._log,
+            self.state_files,
+            liveness,
+            self.path,
+            self._topic,
+            timezone=self.timezone,
+            clock=self.clock,
+        )
         self._udfs: dict[str, Any] = {}
-        self._driving: Driving | None = None
+        self._parts: SparkParts | None = None
         self._topics: dict[str, Stream | Table] = {}
         self._threads = threading.RLock()
         forget_in_child(self)
 
     def after_fork(self) -> None:
-        """Another thread of the parent may have held it."""
+        """Another thread of the parent may have held it; Spark and the driver's threads are the parent's."""
         self._threads = threading.RLock()
+        _of_the_parent.append(self._parts)
+        self._parts = None
 
-    def _know_itself(self) -> None:
-        known = self._store.kept("pipeline.name")
-        if known is not None and known != self.name:
-            msg = f"this folder holds the pipeline {known!r}, not {self.name!r}"
-            raise HeadwaterError(msg, where=self.path, hint="choose another path")
-        if known is None:
+    def _know_itself(self, timezone: str | None, log: str | None, state: str | None) -> Mapping[str, str]:
+        """The time zone and the parts that it was made with; an error if others were given, or another name."""
+        parts = {LOG: (log, backends.EMBEDDED), STATE: (state, backends.LOCAL)}
+        known = {each: self._store.kept(each) or "" for each in (NAME, ZONE)}
+        if not all(known.values()):
             Files().sync_folder(self.path)
-            self._store.keep({"pipeline.name": self.name, "pipeline.timezone": self.timezone})
+            first = {each: url or usual for each, (url, usual) in parts.items()}
+            self._store.keep_first({NAME: self.name, ZONE: timezone or "UTC", **first})
+        known = {each: self._store.kept(each) or "" for each in (NAME, ZONE)}
+        if known[NAME] != self.name:
+            msg = f"this folder holds the pipeline {known[NAME]!r}, not {self.name!r}"
+            raise HeadwaterError(msg, where=self.path, hint="choose another path")
+        if timezone not in {None, known[ZONE]}:
+            msg = f"the time zone of this pipeline is {known[ZONE]}, not {timezone}"
+            hint = "leave timezone out, or make another pipeline: what its views hold is in its zone"
+            raise DeclarationChanged(msg, where=self.path, hint=hint)
+        for each, (url, usual) in parts.items():
+            known[each] = self._store.kept(each) or usual
+            if url not in {None, known[each]}:
+                msg = f"the {each.removeprefix('pipeline.')} of this pipeline is {known[each]}, not {url}"
+                raise DeclarationChanged(msg, where=self.path, hint="leave it out, or make another pipeline")
+        return known
 
     # -- declaring
 
@@ -152,8 +197,10 @@ class Pipeline:
     def _declare_one(self, declaration: TopicDeclaration) -> Stream | Table:
         spec = declaration.as_dict()
         before = self._store.find(declaration.name)
-        if before is not None and _folded(before.spec) == _folded(spec):
-            spec = dict(before.spec)
+        if before is not None and before.kind == declaration.kind:
+            known = TopicDeclaration.from_dict(before.name, declaration.kind, before.spec)
+            if _folded(known) == _folded(declaration):
+                spec = dict(before.spec)
         return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
 
     def _attach(self, stored: Declaration) -> Stream | Table:
@@ -162,18 +209,30 @@ class Pipeline:
         if known is not None and known.number == stored.number:
             return known
         declaration = TopicDeclaration.from_dict(stored.name, cast("Kind", stored.kind), stored.spec)
-        self._log.declare(
-            TopicLog(
-                stored.name,
-                stored.number,
-                declaration.stored_schema,
-                declaration.partitions,
-                durable=declaration.durability == "fsync",
-            )
-        )
+        schema, durable = declaration.stored_schema, declaration.durability == "fsync"
+        try:
+            self._log.declare(TopicLog(stored.name, stored.number, schema, declaration.partitions, durable=durable))
+        except (LogDamaged, Unavailable) as error:
+            if self._is_declared(stored):
+                raise
+            raise TopicDropped(stored.name) from error
+        if not self._is_declared(stored):
+            self._log.drop(stored.name)  # made again of what another process had dropped just before
+            raise TopicDropped(stored.name)
         make = Stream if declaration.kind == "stream" else Table
-        topic = self._topics[stored.name] = make(declaration, stored.number, self._log, self.timezone)
+        topic = self._topics[stored.name] = make(
+            declaration, stored.number, self._log, self.timezone, self._open_letters
+        )
         return topic
+
+    def _is_declared(self, stored: Declaration) -> bool:
+        found = self._store.find(stored.name)
+        return found is not None and found.number == stored.number
+
+    def _open_letters(self, declaration: TopicDeclaration) -> None:
+        """Whoever appends may not have declared the topic here, or have died before it declared its letters."""
+        with self._threads:
+            self._declare_one(declaration)
 
     def view(
         self,
@@ -189,75 +248,43 @@ class Pipeline:
         `key` declares columns that are unique: every tick checks it, and `lookup` uses it. What cannot be
         maintained is `ViewRefused`, with its position in the SQL. Another SQL under a known name is
         `DeclarationChanged`, or with `replace` a new version: the next tick builds it beside the old one, which is
-        served until then, and puts it in its place.
+        served until then, and puts it in its place. With `replace`, the same SQL is built anew as well.
 
         A row for which an expression has no value suspends the view, and those that read it, until it is corrected;
         with `on_error="dead_letter"` a row that fails in a projection or filter is set aside in
         `<name>__dead_letters` instead, and comes back when it is corrected.
         """
         name, sql, columns = checked_view(name, sql, key, on_error)
-        known = known_view(self._store, name, sql, columns, on_error, replace=replace)
+        known = known_view(self._relations, name, sql, columns, on_error, replace=checked_flag("replace", replace))
         if known is not None:
-            waiting = self._store.find(name + NEXT)
-            if replace and waiting is not None and waiting.number != known.number and not waiting.spec.get("hold"):
-                abandon(self._store, name)  # what was declared last holds
-            return known
+            return replaced_by_itself(self, known, sql, columns, on_error) if replace else known
         with self._threads:
-            driving = self._spark()
-            old = self._store.find(name)
+            old = self._relations.view(name)
             if old is not None:
-                return replace_view(self._store, driving, old, sql, columns, on_error)
-            plan, schema = driving.plan(name, sql)
-            check_inputs(self._store, name, plan)
-            spec = specification(name, sql, columns, plan, schema, on_error) | driving.terms(plan, on_error)
-            try:
-                stored = self._store.declare(name, "view", spec)
-            except DeclarationChanged:  # the same may have been declared at once: what is shared gets other names
-                first = known_view(self._store, name, sql, columns, on_error, replace=False)
-                if first is None:
-                    raise
-                return first
-            driving.keep(stored, plan)
-            return View.of(stored)
+                return replace_view(self._store, self._spark(), old, sql, columns, on_error)
+            return declare_view(self, name, sql, columns, on_error)
 
-    def udf(self, name: str, function: Callable[..., Any], returns: str, *, kind: str = "scalar") -> None:
+    def udf(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        returns: str,
+        *,
+        kind: str = "scalar",
+        version: str | None = None,
+    ) -> None:
         """Make a Python function known to SQL. Declaring it says that it is deterministic.
 
         It belongs to this process: whoever ticks must have declared it. `kind`: scalar, pandas or aggregate.
+        Views that use it are made anew when it is another function than before, told by what its code does; or,
+        if a `version` is given, by that alone. What it uses is taken as it is now; declare it again after a change.
         """
-        self._udfs[topic_name(name)] = checked_udf(name, function, returns, kind)
+        self._udfs[topic_name(name)] = checked_udf(topic_name(name), function, returns, kind, version)
 
     def drop(self, name: str) -> None:
         """Remove a view, or a topic with all its records and dead letters; refused while views read it."""
         with self._threads:
-            relation = self._relations.get(name)
-            users = dependents(self._store, relation.name)
-            if users:
-                msg = f"{relation.name} is read by {', '.join(users)}"
-                hint = "drop those first, or abandon what ends in @next" if users[-1].endswith(NEXT) else ""
-                raise HeadwaterError(msg, where=self.name, hint=hint or "drop those first")
-            stored = self._store.find(relation.name)
-            if stored is not None and stored.kind == "view":
-                if self._store.find(stored.name + NEXT) is not None:
-                    abandon(self._store, stored.name)
-                self._store.forget(stored)
-                self._store.drop_arrangements(f"v{stored.number}")
-            else:
-                self._drop_topic(relation.name)
-            if self._driving is not None:
-                self._driving.forget(relation.name)
-
-    def _drop_topic(self, name: str) -> None:
-        with self._threads:
-            topic = self._topic(name)
-            for each in (topic.name, topic.declaration.dead_letters().name):
-                stored = self._store.find(each)
-                if stored is not None:
-                    self._attach(stored)
-                    self._store.forget(stored)
-                    self._store.drop_arrangements(f"t{stored.number}")
-                    self._log.drop(each)
-                    del self._topics[each]
+            drop(self, name)
 
     def _topic(self, name: str) -> Stream | Table:
         """A topic by name, whoever declared it."""
@@ -284,14 +311,34 @@ class Pipeline:
         `LeaseHeld` if another living process drives this pipeline. A view that cannot be evaluated is suspended at
         its last good tick, with those that read it; the others go on.
         """
-        return self._driver().tick()
+        with self._to_drive():
+            return self._driver().tick()
 
     def run(self, *, seconds: float | None = None, until: Callable[[Tick], bool] | None = None) -> None:
         """Tick whenever data arrives: for so many seconds, until `until` says True of a tick, or for ever."""
+        arguments.check_run(seconds, until)
         names = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
-        for each in names:
-            self._topic(each)
-        self._spark().run(names, seconds=seconds, until=until)
+        names = [each for each in names if self._relations.find(each) is not None]  # else it was dropped just now
+        with self._to_drive():
+            run_ticks(self._driver(), self._log, names, seconds=seconds, until=until)
+
+    @contextmanager
+    def _to_drive(self) -> Iterator[None]:
+        """With the lease, which is taken before Spark is started: who may not drive learns it at once."""
+        starting = self._parts is None
+        held = self._lease.holds
+        self._lease.acquire()
+        try:
+            yield
+        except BaseException as error:
+            if starting and self._parts is None and not held:  # others may be able to start it
+                self._lease.release()
+            if isinstance(error, KeyboardInterrupt):  # py4j would tell of every call that it broke off
+                raise KeyboardInterrupt from None
+            ended = self._parts.engine.ended(error) if self._parts is not None else None
+            if ended is None:
+                raise
+            raise ended from None
 
     def read(
         self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
@@ -300,7 +347,7 @@ class Pipeline:
 
         `after` waits until a tick has taken in what an append gave that position; `NotReached` after `timeout`.
         """
-        return self._reader.read(name, as_of=as_of, after=after, timeout=timeout)
+        return self._reader.read(name, as_of=as_of, after=after, timeout=checked_seconds("timeout", timeout))
 
     def lookup(
         self,
@@ -312,28 +359,42 @@ class Pipeline:
         timeout: float = 30.0,
     ) -> pa.Table:
         """The rows of a view or table with a key: a scalar, a tuple or a dict; as fast in large as in small."""
+        timeout = checked_seconds("timeout", timeout)
         return self._reader.lookup(name, key, as_of=as_of, after=after, timeout=timeout)
 
-    def changes(self, name: str, *, since: int = 0, follow: bool = False) -> Iterator[pa.Table]:
-        """The changes of a relation, a table per tick, with `_tick` and `_weight`; `follow` waits for more."""
-        return self._reader.changes(name, since=since, follow=follow)
+    def changes(
+        self, name: str, *, since: int = 0, follow: bool = False, cursor: str | None = None
+    ) -> Iterator[pa.Table]:
+        """The changes of a relation, in tables of one tick each, with `_tick` and `_weight`; `follow` waits.
+
+        A `cursor` is a name under which it is kept how far they were taken: a tick counts as taken when the table
+        after its last one is asked for. Whoever uses the cursor next goes on from there, in any process.
+        """
+        return self._reader.changes(name, since=since, follow=checked_flag("follow", follow), cursor=cursor)
 
     def query(self, sql: str, *, as_of: int | None = None) -> pa.Table:
         """A query in DuckDB's SQL over all views, tables and streams, all at one tick. Read-only."""
         return self._reader.query(sql, as_of=as_of)
 
+    def status(self) -> Status:
+        """One picture of everything: topics, views, ticks, the driver; from any process, without Spark."""
+        return status(self)
+
     def explain(self, name: str) -> str:
-        """What a view does and keeps, in words."""
+        """What a view does and keeps, in words; first that it is suspended, if it is."""
         return explain(self._store, self._relations, name)
 
-    def _spark(self) -> Driving:
-        """Whoever plans and ticks for this process; starts Spark."""
+    def _spark(self) -> SparkParts:
+        """What plans and ticks for this process; starts Spark."""
         with self._threads:
-            if self._driving is None:
-                from headwater.pipeline.driving import Driving  # noqa: PLC0415  brings Spark with it
+            if self._parts is not None and self._parts.engine.has_ended:
+                parts, self._parts = self._parts, None
+                parts.close()
+            if self._parts is None:
+                from headwater.pipeline.spark_parts import SparkParts  # noqa: PLC0415  brings Spark with it
 
-                self._driving = Driving(self)
-            return self._driving
+                self._parts = SparkParts(self)
+            return self._parts
 
     def _driver(self) -> Driver:
         return self._spark().driver
@@ -348,7 +409,7 @@ class Pipeline:
         self._lease.take_over()
         topics = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
         for name in topics:
-            with suppress(LogDamaged):  # a damaged topic has no lock that anyone needs
+            with suppress(LogDamaged, TopicDropped):  # which have no lock that anyone needs
                 self._topic(name)  # so that the log knows its locks
         for what, lock in self._log.locks():
             if not _passes(lock) and not (self._lease.kill_if_holding(lock, replaced) and _passes(lock)):
@@ -357,14 +418,16 @@ class Pipeline:
                 raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
 
     def close(self) -> None:
-        """Give back the lease and all files, and stop Spark if this pipeline started it. Safe to call twice."""
-        if self._driving is not None:
-            self._driving.close()
-            self._driving = None
-        self._lease.release()
-        self._log.close()
-        self._store.close()
-        self._topics.clear()
+        """Give back the lease and all files, and stop Spark if no other pipeline uses it. Safe to call twice."""
+        parts, self._parts = self._parts, None
+        try:
+            if parts is not None:
+                parts.close()
+        finally:
+            self._lease.release()
+            self._log.close()
+            self._store.close()
+            self._topics.clear()
 
     def __enter__(self) -> Pipeline:
         return self
@@ -378,9 +441,13 @@ class Pipeline:
         return f"Pipeline({self.name!r}, path={self.path!r})"
 
 
-def _folded(spec: Mapping[str, Any]) -> Any:
-    """A declaration for comparison: names of columns are the same in any case."""
-    return json.loads(json.dumps(spec, sort_keys=True).lower())
+def _folded(declaration: TopicDeclaration) -> str:
+    """A topic's declaration for comparison: names of columns are the same in any case, comments are nothing.
+
+    Folders may have an event time from when that was accepted and did nothing.
+    """
+    plain = replace(declaration, schema=declaration.schema.without_comments, event_time=None, lateness=None)
+    return json.dumps(plain.as_dict(), sort_keys=True).lower()
 
 
 def _passes(lock: Lock) -> bool:

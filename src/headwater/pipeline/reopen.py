@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 
+from headwater.backends import DATABASE, check_not_lost, open_store
 from headwater.errors import HeadwaterError
-from headwater.pipeline.pipeline import DATABASE, Pipeline
-from headwater.store import SqliteStore
+from headwater.pipeline.pipeline import NAME, Pipeline
 from headwater.topics import Stream, Table
 
 
 def reopen(path: str) -> Pipeline:
-    """Open the pipeline that a folder holds, under its own name and the time zone that its views have."""
-    database = os.path.join(path, DATABASE)
-    if not os.path.isfile(database):
-        raise HeadwaterError("there is no pipeline here", where=os.path.abspath(path), hint="check the path")
-    store = SqliteStore(database)
-    name, timezone = store.kept("pipeline.name"), store.kept("pipeline.timezone")
-    last = store.last_tick()
-    if last is not None:
-        timezone = last.detail.get("meaning", {}).get("time zone", timezone)
+    """Open the pipeline that a folder holds, under its own name, time zone and settings."""
+    folder = os.path.abspath(path)
+    check_not_lost(folder)
+    if not os.path.isfile(os.path.join(folder, DATABASE)):  # or else it would be made
+        raise HeadwaterError("there is no pipeline here", where=folder, hint="check the path")
+    store = open_store(None, folder)
+    name = store.kept(NAME)
     store.close()
     if name is None:
-        raise HeadwaterError("this folder was never a whole pipeline", where=os.path.abspath(path))
-    return Pipeline(name, path, timezone=timezone or "UTC")
+        raise HeadwaterError("this folder was never a whole pipeline", where=folder)
+    return Pipeline(name, path)
 
 
 def declared(pipeline: Pipeline) -> dict[str, Stream | Table]:

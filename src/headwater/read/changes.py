@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 
-import numpy as np
 import pyarrow as pa
 
-from headwater.change import WEIGHT
+from headwater.catalog.relation import Relation
+from headwater.catalog.relations import Relations
 from headwater.errors import HeadwaterError, Unavailable, VersionExpired
 from headwater.log import Cut
-from headwater.read.contents import Contents, once
-from headwater.read.relation import Relation, Relations
-from headwater.read.version import Version, Versions
-from headwater.state.manifest import CHANGES
+from headwater.read.batches import tagged
+from headwater.read.contents import Contents
+from headwater.read.cursor import Cursor
+from headwater.read.version import LONGEST_WAIT, Version, Versions
+from headwater.state.manifest import ANEW, CHANGES
 from headwater.state.pins import Pin
-from headwater.store import Store
+from headwater.store import CursorRecord, Store
+from headwater.watch import News
 
-TICK = "_tick"
-_POLL = 0.05
+_TICKS = 256
+"""So many ticks are asked for at a time."""
 
 
 class Changes:
-    """An iterator of tables, one per tick with a change: `_tick`, `_weight`, then the relation's columns.
+    """An iterator of tables, one or more for each tick with a change: `_tick`, `_weight`, then the columns.
 
-    Added up, all that came up to tick n is what the relation holds at n. A topic's records, which only appear,
-    belong to the first tick that has them of those that are kept. It pins the tick that it stands at, so that
-    what came after is kept until it is exhausted, closed or forgotten. Used by one thread at a time; `close` may
-    be called from any and ends a wait.
+    The tables are of bounded size, in the order of the ticks, each of one tick. Added up, all that came up to tick
+    n is what the relation holds at n. A topic's records, which only appear, belong to the first tick that has them
+    of those that are kept. It pins the tick that it stands at, so that what came after is kept until it is
+    exhausted, closed or forgotten.
+
+    With a cursor it pins nothing: the store keeps what comes after the cursor. A tick is acknowledged when the
+    table after its last one is asked for.
+
+    Used by one thread at a time; `close` may be called from any and ends a wait.
     """
 
     def __init__(
@@ -41,6 +50,7 @@ class Changes:
         since: int,
         *,
         follow: bool,
+        cursor: Cursor | None = None,
     ) -> None:
         self._relation = relation
         self._store = store
@@ -48,17 +58,21 @@ class Changes:
         self._contents = contents
         self._relations = relations
         self._follow = follow
+        self._cursor = cursor
         self._pin: Pin | None = None
         self._closed = threading.Event()
+        self._news: News | None = None
         self._at = 0
         self._cut = Cut()
         self._tables = self._run()
-        if since != 0 or isinstance(since, bool):
-            try:
+        try:
+            if cursor is not None and cursor.record is not None:
+                self._go_on(cursor.record)
+            elif since != 0 or isinstance(since, bool):
                 self._begin_at(since)
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     def __iter__(self) -> Changes:
         return self
@@ -79,6 +93,13 @@ class Changes:
     def close(self) -> None:
         """End it, and let go of what was kept for it. Safe to call twice."""
         self._closed.set()
+        if self._news is not None:
+            self._news.wake()
+        self._let_go()
+        with suppress(ValueError):  # another thread is at it, and will end it
+            self._tables.close()
+
+    def _let_go(self) -> None:
         pin, self._pin = self._pin, None
         if pin is not None:
             pin.close()
@@ -87,14 +108,22 @@ class Changes:
         if hasattr(self, "_closed"):
             self.close()
 
-    def _run(self) -> Iterator[pa.Table]:
-        while True:
-            if self._at == 0:
-                yield from self._oldest_version()
-            if self._at:
-                yield from self._later()
-            if not self._follow or self._closed.wait(_POLL):
-                return
+    def _run(self) -> Generator[pa.Table]:
+        yield from self._all()
+        if not self._follow:
+            return
+        with closing(self._store.watch()) as news:
+            self._news = news
+            while not self._closed.is_set():
+                yield from self._all()
+                news.wait(LONGEST_WAIT)
+
+    def _all(self) -> Iterator[pa.Table]:
+        """What there is now."""
+        if self._at == 0:
+            yield from self._oldest_version()
+        if self._at:
+            yield from self._later()
 
     # -- where to begin
 
@@ -114,24 +143,80 @@ class Changes:
         elif since < (self._oldest() or newest + 1):
             raise self._expired()
         self._check_kept()
+        if not self._begun(since, filling=False):
+            raise self._expired()
+
+    def _go_on(self, record: CursorRecord) -> None:
+        """Stand where the cursor does."""
+        if record.given_up:
+            raise self._expired()
+        if record.declared != self._relation.number:  # replaced in this moment
+            self._look_again()
+        if record.tick < (since := _alike_since(self._relation)):
+            raise _other_columns(self._relation, since)
+        if record.filling:
+            return  # its version is still to come
+        self._at = record.tick
+        if record.ends is not None and self._relation.topic is not None:
+            topic = self._relation.topic.name
+            self._cut = Cut(0, {(topic, int(number)): end for number, end in record.ends.items()})
+            self._check_kept()
+
+    def _begun(self, tick: int, *, filling: bool) -> bool:
+        """Have kept what comes after a tick, by the cursor if there is one; False if it is not kept any more."""
+        if self._cursor is None:
+            return True
+        spans = self._relation.spans(tick, max(tick + 1, self._relation.since))
+        changes = [f"{each.arrangement}{CHANGES}" for each, _, _ in spans if each.arrangement is not None]
+        if not self._cursor.begin(self._relation, tick, filling=filling, changes=changes, ends=self._ends()):
+            if self._cursor.is_lost:
+                raise self._expired()
+            return False
+        self._let_go()
+        return True
 
     def _oldest_version(self) -> Iterator[pa.Table]:
-        """The rows of the oldest version that there is, as insertions; nothing if there is none yet."""
-        while (number := self._oldest()) is not None:
-            self._stand(number)
-            version = self._versions.at(number)
-            if version is None or number not in self._versions.numbers():
-                continue
+        """The rows of the oldest version that there is, as insertions; nothing if there is none yet.
+
+        Of the version with which a cursor began, if it has not come to its end.
+        """
+        while (number := self._first()) is not None:
             try:
-                rows = self._contents.weighted(self._relation.at(number), version)
-            except Unavailable:
-                if number in self._versions.numbers():
+                cut, tables = self._opened(number)
+            except VersionExpired:  # forgotten in this moment
+                if self._is_held_by_cursor:
                     raise
                 continue
-            self._at, self._cut = number, version.cut
-            if rows.num_rows:
-                yield _tagged(rows, number)
+            for table in tables:
+                yield tagged(table, number)
+            self._taken(number, cut)
             return
+
+    def _first(self) -> int | None:
+        if self._cursor is not None and self._cursor.is_filling:
+            return self._cursor.tick
+        return self._oldest()
+
+    def _opened(self, number: int) -> tuple[Cut, Iterator[pa.Table]]:
+        """The cut of a version, and its rows, the first of which can be read; VersionExpired if it is forgotten."""
+        if self._is_held_by_cursor and self._relation.arrangement is None:
+            (cut,) = (cut for _, cut in self._cuts(number - 1, limit=1))
+            return cut, self._contents.record_batches(self._relation, Cut(), cut)
+        is_begun = self._is_held_by_cursor
+        self._stand(number)
+        version = self._versions.at(number)
+        if version is None or number not in self._versions.numbers():
+            raise self._expired()
+        if not is_begun and not self._begun(number, filling=True):
+            raise self._expired()
+        tables = self._contents.all_batches(self._relation.at(number), version)
+        try:
+            first = list(itertools.islice(tables, 1))
+        except Unavailable:
+            if number in self._versions.numbers():
+                raise
+            raise self._expired() from None
+        return version.cut, itertools.chain(first, self._readable(tables, number))
 
     def _oldest(self) -> int | None:
         numbers = self._versions.numbers()
@@ -160,8 +245,7 @@ class Changes:
             msg = "it was dropped"
             raise HeadwaterError(msg, where=known.name, hint="begin again if it was declared anew")
         if others:
-            msg = f"it was replaced at tick {others[-1].since} by a query with other columns"
-            raise HeadwaterError(msg, where=known.name, hint="begin again with since=0")
+            raise _other_columns(known, others[-1].since)
         self._relation = found
 
     # -- what came later
@@ -172,44 +256,94 @@ class Changes:
         self._look_again()
         if numbers[-1] <= self._at:
             return
-        steps = self._arranged(numbers[-1]) if self._relation.arrangement is not None else self._recorded(numbers)
-        for number, rows in steps:
-            if rows.num_rows:
-                yield _tagged(rows, number)
-        self._at = numbers[-1]
+        if self._relation.arrangement is not None:
+            yield from self._arranged(numbers[-1])
+        else:
+            yield from self._recorded(numbers)
         self._stand(self._at)
 
-    def _arranged(self, newest: int) -> Iterator[tuple[int, pa.Table]]:
-        details = [
-            (number, relation, detail)
-            for relation, after, until in self._relation.spans(self._at, newest)
-            for number, detail in self._store.details(f"{relation.arrangement}{CHANGES}", after=after, until=until)
-        ]
-        self._check_kept()
-        for number, relation, detail in details:
-            try:
-                rows = self._contents.change(relation, detail)
-            except Unavailable:
-                self._check_kept()
-                raise
-            self._at = number
-            yield number, rows
+    def _arranged(self, newest: int) -> Iterator[pa.Table]:
+        """What the ticks up to one changed in an arrangement; a cursor may be far behind, so of some at a time."""
+        while self._at < newest:
+            until = min(newest, self._at + _TICKS)
+            details = [
+                (number, relation, detail)
+                for relation, after, end in self._relation.spans(self._at, until)
+                for number, detail in self._store.details(
+                    f"{relation.arrangement}{CHANGES}", after=after, until=end
+                )
+            ]
+            self._check_kept()
+            for number, relation, detail in details:
+                if ANEW in detail:
+                    self._versions.forget()
+                    raise self._expired()
+                for rows in self._readable(self._contents.batches(relation, detail)):
+                    yield tagged(rows, number)
+                self._taken(number)
+            self._at = until
 
-    def _recorded(self, numbers: list[int]) -> Iterator[tuple[int, pa.Table]]:
+    def _recorded(self, numbers: list[int]) -> Iterator[pa.Table]:
+        for number, until in self._ticks(numbers):
+            any_rows = False
+            for rows in self._contents.record_batches(self._relation, self._cut, until):
+                self._check_kept()
+                any_rows = True
+                yield tagged(rows, number)
+            self._check_kept()
+            if any_rows:
+                self._taken(number, until)
+            else:
+                self._at, self._cut = number, until
+
+    def _ticks(self, numbers: list[int]) -> Iterator[tuple[int, Cut]]:
+        """The ticks to come and their cuts: those that are kept, or all, if a cursor has had them kept."""
+        if self._is_held_by_cursor:
+            while found := self._cuts(self._at, limit=_TICKS):
+                yield from found
+            return
         for number in numbers:
             version = self._versions.at(number) if number > self._at else None
+            if version is not None:  # else delivered already, or forgotten: the next tick has its records too
+                yield number, version.cut
+
+    def _cuts(self, after: int, *, limit: int) -> list[tuple[int, Cut]]:
+        found = self._store.cursors.cuts(after=after, limit=limit)
+        return [(number, Cut.from_dict(cut)) for number, cut in found]
+
+    def _readable(self, tables: Iterator[pa.Table], version: int | None = None) -> Iterator[pa.Table]:
+        """The tables, maybe of a version; what cannot be read since it was forgotten meanwhile is told so."""
+        try:
+            yield from tables
+        except Unavailable:
             if version is None:
-                continue  # delivered already, or forgotten meanwhile: the next tick has its records too
-            rows = self._contents.records(self._relation, self._cut, version.cut)
-            self._check_kept()
-            self._at, self._cut = number, version.cut
-            yield number, once(rows)
+                self._check_kept()
+            elif version not in self._versions.numbers():
+                raise self._expired() from None
+            raise
+
+    def _taken(self, number: int, cut: Cut | None = None) -> None:
+        """Note that everything up to and with a tick was taken by whoever asks for more."""
+        self._at, self._cut = number, cut or self._cut
+        if self._cursor is not None and not self._cursor.acknowledge(number, self._ends()):
+            raise self._expired()
+
+    def _ends(self) -> dict[str, int] | None:
+        """Up to where the records of a topic were taken; None of an arrangement."""
+        topic = self._relation.topic
+        if topic is None or self._relation.arrangement is not None:
+            return None
+        return {str(number): self._cut.end(topic.name, number) for number in range(topic.partitions)}
 
     # -- keeping what is still to come
 
+    @property
+    def _is_held_by_cursor(self) -> bool:
+        return self._cursor is not None and self._cursor.record is not None
+
     def _stand(self, number: int) -> None:
-        """Pin the newest tick up to this one that is kept, and with it all that came after."""
-        while True:
+        """Pin the newest tick up to this one that is kept, and with it all that came after; no need by a cursor."""
+        while not self._is_held_by_cursor:
             kept = [each for each in self._versions.numbers() if each <= number]
             if not kept:
                 raise self._expired()
@@ -224,6 +358,8 @@ class Changes:
         """`VersionExpired` if something that came after where it stands is gone."""
         if self._relation.arrangement is None:
             gone = self._contents.lost_behind(self._relation, self._cut)
+        elif self._is_held_by_cursor:
+            gone = self._cursor is not None and self._cursor.is_lost
         else:
             gone = self._versions.numbers()[0] > self._at
         if gone:
@@ -231,11 +367,18 @@ class Changes:
 
     def _expired(self) -> HeadwaterError:
         oldest = self._oldest()
+        if self._cursor is not None and self._cursor.is_lost:
+            return self._cursor.lost(oldest or 0)
         if oldest is None:
             return self._versions.unfilled(self._relation)
         msg = f"what came after tick {self._at} is no longer kept"
         hint = f"the oldest version is {oldest}; since=0 begins with it"
         return VersionExpired(msg, oldest=oldest, where=self._relation.name, hint=hint)
+
+
+def _other_columns(relation: Relation, since: int) -> HeadwaterError:
+    msg = f"it was replaced at tick {since} by a query with other columns"
+    return HeadwaterError(msg, where=relation.name, hint="begin again with since=0")
 
 
 def _alike_since(relation: Relation) -> int:
@@ -244,14 +387,3 @@ def _alike_since(relation: Relation) -> int:
     if before is None or not before.has_columns_of(relation):
         return relation.since
     return _alike_since(before)
-
-
-def _tagged(weighted: pa.Table, number: int) -> pa.Table:
-    """The rows behind the tick and their weights."""
-    ticks = pa.array(np.full(weighted.num_rows, number, np.int64))
-    weights = weighted.column(WEIGHT)
-    rows = weighted.drop_columns([WEIGHT])
-    schema = pa.schema(
-        [pa.field(TICK, pa.int64(), nullable=False), pa.field(WEIGHT, pa.int64(), nullable=False), *rows.schema]
-    )
-    return pa.Table.from_arrays([ticks, weights, *rows.columns], schema=schema)

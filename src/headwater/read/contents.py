@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.catalog.relation import Relation
 from headwater.change import HASH, WEIGHT
+from headwater.change.gather import Indices, gather
 from headwater.log import Cut, Log, Records
-from headwater.read.relation import Relation
+from headwater.read.batches import bounded, grouped, rows_of_a_batch
 from headwater.read.version import Version
 from headwater.state.arrangement import Arrangement
-from headwater.state.gather import Indices, gather
+from headwater.state.files import StateFiles
 from headwater.state.manifest import Manifest
+from headwater.store import LessThanNone
 from headwater.topics.record_view import as_log_rows
 
 _WEIGHT = pa.field(WEIGHT, pa.int64(), nullable=False)
@@ -28,15 +30,15 @@ class Contents:
     The files of the version must be held while a method runs; the tables it returned stay valid for ever.
     """
 
-    def __init__(self, log: Log, folder: str) -> None:
+    def __init__(self, log: Log, files: StateFiles) -> None:
         self._log = log
-        self._folder = os.path.join(folder, "state")
+        self._files = files
 
     def rows(self, relation: Relation, version: Version) -> pa.Table:
         """All rows at a version, each as often as it is in."""
         if relation.arrangement is None:
             return self.records(relation, Cut(), version.cut)
-        return repeated(self.weighted(relation, version))
+        return repeated(self.weighted(relation, version), relation)
 
     def weighted(self, relation: Relation, version: Version) -> pa.Table:
         """All rows at a version, with their weights."""
@@ -56,14 +58,33 @@ class Contents:
 
     def records(self, relation: Relation, after: Cut, until: Cut) -> pa.Table:
         """The records of a topic between two cuts, or from where its log begins, in the order of each partition."""
-        found: list[Records] = []
+        found = list(self._recorded(relation, after, until))
+        return as_log_rows(found, relation.columns) if found else relation.columns.empty_table()
+
+    def batches(self, relation: Relation, detail: Mapping[str, Any]) -> Iterator[pa.Table]:
+        """The same as `change`, in tables of bounded size, none of them empty."""
+        arrangement = self._arrangement(relation, detail)
+        for table in arrangement.scan(rows=rows_of_a_batch(arrangement.rows, arrangement.bytes)):
+            yield from bounded(_weighted(relation, table))
+
+    def all_batches(self, relation: Relation, version: Version) -> Iterator[pa.Table]:
+        """The same as `weighted`, in tables of bounded size, none of them empty."""
+        if relation.arrangement is None:
+            return self.record_batches(relation, Cut(), version.cut)
+        return self.batches(relation, version.arrangements.get(relation.arrangement, _NOTHING))
+
+    def record_batches(self, relation: Relation, after: Cut, until: Cut) -> Iterator[pa.Table]:
+        """The same as `records`, with weights, in tables of bounded size, none of them empty."""
+        for group in grouped(self._recorded(relation, after, until)):
+            yield from bounded(once(as_log_rows(group, relation.columns)))
+
+    def _recorded(self, relation: Relation, after: Cut, until: Cut) -> Iterator[Records]:
         if relation.topic is not None:
             name = relation.topic.name
             for partition in range(relation.topic.partitions):
                 start, end = after.end(name, partition), until.end(name, partition)
                 if start < end:
-                    found += self._log.read(name, partition, start, end)
-        return as_log_rows(found, relation.columns) if found else relation.columns.empty_table()
+                    yield from self._log.read(name, partition, start, end)
 
     def lost_behind(self, relation: Relation, cut: Cut) -> bool:
         """Whether records that came after a cut are gone: the topic's log begins later."""
@@ -75,12 +96,14 @@ class Contents:
 
     def _arrangement(self, relation: Relation, detail: Mapping[str, Any]) -> Arrangement:
         schema = pa.schema([*relation.schema.stored, pa.field(HASH, pa.int64()), _WEIGHT])
-        return Arrangement(self._folder, schema, Manifest.from_dict(detail).runs)
+        return Arrangement(self._files, schema, Manifest.from_dict(detail).runs)
 
 
-def repeated(weighted: pa.Table) -> pa.Table:
-    """Each row as often as its weight says, without the weight."""
+def repeated(weighted: pa.Table, relation: Relation) -> pa.Table:
+    """Each row as often as its weight says, without the weight; `LessThanNone` if that cannot be."""
     weights = weighted.column(WEIGHT).to_numpy()
+    if (weights < 0).any():
+        raise LessThanNone(relation.name)
     rows = weighted.drop_columns([WEIGHT])
     return rows if (weights == 1).all() else gather(rows, np.repeat(np.arange(len(weights)), weights))
 

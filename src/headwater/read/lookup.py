@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
+from headwater.catalog.relation import Relation
+from headwater.change.hash import hash_rows
 from headwater.errors import HeadwaterError, SchemaError
 from headwater.read.contents import Contents, repeated
-from headwater.read.relation import Relation
 from headwater.read.version import Version
-from headwater.schema import Schema, check, hash_rows
+from headwater.schema import Schema, check
 
 
 class Key:
@@ -46,7 +47,7 @@ class Key:
         same = [
             _same(candidates.column(name), value[0]) for name, value in zip(relation.key, self._values, strict=True)
         ]
-        return repeated(candidates.filter(reduce(pc.and_, same)))
+        return repeated(candidates.filter(reduce(pc.and_, same)), relation)
 
 
 def _row(relation: Relation, given: object) -> Mapping[str, object]:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,10 @@ _EXPLAIN = re.compile(
 )
 _NO_TABLE = re.compile(r"Catalog Error: Table with name (.+) does not exist!")
 _ADVICE = re.compile(r"Did you mean|Candidate bindings|LINE \d+:")
+_INTERRUPTED = "Query interrupted"
+_INTERRUPTED_INPUT = re.compile(
+    r"Invalid Input Error: [a-z ]+ the object registered as '.*' failed: KeyboardInterrupt:\s*", re.DOTALL
+)
 _of_the_parent: list[duckdb.DuckDBPyConnection | None] = []
 
 
@@ -49,10 +54,11 @@ class Statement:
     names: frozenset[str]
 
 
-class Engine:
+class QueryEngine:
     """DuckDB in memory, without files, network or extensions, in the pipeline's time zone. Safe for threads.
 
-    It is started with the first query. Every query has a connection of its own and sees no other's tables.
+    It is started with the first query. Every query has a connection of its own and sees no other's tables. An
+    interrupt (Ctrl-C) is a `KeyboardInterrupt`.
     """
 
     def __init__(self, timezone: str) -> None:
@@ -74,13 +80,14 @@ class Engine:
             raise HeadwaterError(msg, hint=_ALLOWED)
         connection = self._connect()
         try:
-            if not _is_one(connection, sql, {"SELECT", "EXPLAIN"}):
-                raise HeadwaterError("this is not a statement that only reads", hint=_ALLOWED)
-            explained = _EXPLAIN.match(sql)
-            inner = sql[explained.end() :] if explained else sql
-            if not _is_one(connection, inner, {"SELECT"}):
-                raise HeadwaterError("only a statement that reads can be explained", hint=_ALLOWED)
-            tree = connection.execute("SELECT json_serialize_sql(?)", [inner]).fetchall()[0][0]
+            with _interrupts():
+                if not _is_one(connection, sql, {"SELECT", "EXPLAIN"}):
+                    raise HeadwaterError("this is not a statement that only reads", hint=_ALLOWED)
+                explained = _EXPLAIN.match(sql)
+                inner = sql[explained.end() :] if explained else sql
+                if not _is_one(connection, inner, {"SELECT"}):
+                    raise HeadwaterError("only a statement that reads can be explained", hint=_ALLOWED)
+                tree = connection.execute("SELECT json_serialize_sql(?)", [inner]).fetchall()[0][0]
         except _errors() as error:
             raise _told(error) from None
         finally:
@@ -99,9 +106,10 @@ class Engine:
         """
         connection = self._connect()
         try:
-            for name, table in tables.items():
-                connection.register(name, table)
-            return _in_utc(connection.sql(statement.sql).to_arrow_table())
+            with _interrupts():
+                for name, table in tables.items():
+                    connection.register(name, table)
+                return _in_utc(connection.sql(statement.sql).to_arrow_table())
         except _errors() as error:
             missing = _NO_TABLE.match(str(error))
             raise (unknown(missing[1]) if missing else _told(error)) from None
@@ -129,6 +137,21 @@ def _errors() -> type[duckdb.Error]:
     import duckdb  # noqa: PLC0415  see above
 
     return duckdb.Error
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """DuckDB swallows a `KeyboardInterrupt` that comes while it works, and raises an error of its own instead."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from None
+    except _errors() as error:
+        if _INTERRUPTED_INPUT.fullmatch(str(error)) is None:
+            raise
+        raise KeyboardInterrupt from None
 
 
 def _is_one(connection: duckdb.DuckDBPyConnection, sql: str, kinds: set[str]) -> bool:

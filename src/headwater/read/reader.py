@@ -7,16 +7,21 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from headwater.catalog.relation import Relation
+from headwater.catalog.relations import Relations
+from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, NotReached, Unavailable, VersionExpired
+from headwater.liveness import Liveness
 from headwater.log import Log
 from headwater.position import Position
 from headwater.read.changes import Changes
 from headwater.read.contents import Contents
+from headwater.read.cursor import Cursor, checked_cursor
 from headwater.read.lookup import Key
-from headwater.read.query import Engine
-from headwater.read.relation import Relation, Relations
+from headwater.read.query import QueryEngine
 from headwater.read.version import Version, Versions
-from headwater.store import Store
+from headwater.state.files import StateFiles
+from headwater.store import Faults, LessThanNone, Store
 from headwater.topics import Topic
 
 Result = TypeVar("Result")
@@ -35,14 +40,25 @@ class Reader:
     """
 
     def __init__(
-        self, store: Store, log: Log, folder: str, topic: Callable[[str], Topic], *, timezone: str = "UTC"
+        self,
+        store: Store,
+        log: Log,
+        files: StateFiles,
+        liveness: Liveness,
+        folder: str,
+        topic: Callable[[str], Topic],
+        *,
+        timezone: str = "UTC",
+        clock: Clock | None = None,
     ) -> None:
         self._timezone = timezone
+        self._clock = clock or SystemClock()
         self._relations = Relations(store, topic)
-        self._versions = Versions(store, folder)
-        self._contents = Contents(log, folder)
+        self._versions = Versions(store, liveness, folder)
+        self._contents = Contents(log, files)
         self._store = store
-        self._engine = Engine(timezone)
+        self._faults = Faults(store)
+        self._engine = QueryEngine(timezone)
 
     def read(
         self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
@@ -80,15 +96,25 @@ class Reader:
 
         return self._at(as_of, [name], rows, position)
 
-    def changes(self, name: str, *, since: int = 0, follow: bool = False) -> Changes:
-        """What each tick changed: one table per tick, with `_tick` and `_weight` before the relation's columns.
+    def changes(self, name: str, *, since: int = 0, follow: bool = False, cursor: str | None = None) -> Changes:
+        """What each tick changed: one or more tables per tick, with `_tick` and `_weight` before the columns.
 
         `since=0` begins with the oldest kept version as insertions; `since=n` gives what came after tick n, and
-        is `VersionExpired` if some of that is gone. With `follow` it goes on for ever, waiting for ticks. See
-        `Changes`.
+        is `VersionExpired` if some of that is gone. With `follow` it goes on for ever, waiting for ticks. With a
+        `cursor` that has begun it goes on behind what was acknowledged by it, whatever `since` is. See `Changes`.
         """
-        relation = self._relations.get(name)
-        return Changes(relation, self._store, self._versions, self._contents, self._relations, since, follow=follow)
+        relation, named = self._relations.get(name), checked_cursor(cursor)
+        place = None if named is None else Cursor(self._store.cursors, named, relation, self._clock.now)
+        return Changes(
+            relation,
+            self._store,
+            self._versions,
+            self._contents,
+            self._relations,
+            since,
+            follow=follow,
+            cursor=place,
+        )
 
     def query(self, sql: str, *, as_of: int | None = None) -> pa.Table:
         """The answer to one SELECT in DuckDB's SQL over any relations, all at the same version."""
@@ -149,8 +175,14 @@ class Reader:
                     raise NotReached(msg, hint="read a later one", retry=False)
                 try:
                     return action(version, found)
+                except LessThanNone as error:
+                    for relation in found.values():
+                        if relation.kind == "view" and relation.name == error.where:
+                            self._faults.tell(relation.number, f"{error.what}: this is a fault of Headwater")
+                    raise
                 except Unavailable:
-                    if version.number in self._versions.numbers():
+                    self._versions.forget()  # some of it may have been built again since it was known
+                    if self._versions.at(version.number) == version and version.number in self._versions.numbers():
                         raise
 
     def _check_filled(self, relation: Relation, version: Version, as_of: int | None) -> None:
@@ -159,7 +191,7 @@ class Reader:
         oldest = self._versions.oldest(relation)
         if as_of is None or oldest is None:
             raise self._versions.unfilled(relation)
-        msg = f"the view was filled after tick {as_of}"
+        msg = f"it was filled after tick {as_of}, or built again"
         raise VersionExpired(msg, oldest=oldest, where=relation.name, hint=f"its oldest version is {oldest}")
 
 

@@ -7,21 +7,23 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.catalog.relation import Relation
+from headwater.catalog.suspension import Suspension, suspensions_of
 from headwater.errors import HeadwaterError, NotReached, VersionExpired
-from headwater.lock import is_held
+from headwater.liveness import Liveness
 from headwater.log import Cut
 from headwater.position import Position
-from headwater.read.relation import Relation
-from headwater.read.suspended import Suspended, suspended
+from headwater.state.manifest import ANEW
 from headwater.state.pins import Pins
-from headwater.store import Store
+from headwater.store import Store, driving
 from headwater.topics.declaration import DEAD_LETTERS
 
-_POLL = 0.03
+LONGEST_WAIT = 1.0
+"""After so many seconds who waits for a tick looks, though nobody told of one: its driver may have died before."""
 _REMEMBERED = 16
 
 
@@ -35,17 +37,19 @@ class Version:
     number: int = 0
     cut: Cut = field(default_factory=Cut)
     arrangements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    suspended: Mapping[str, Suspended] = field(default_factory=dict)
+    suspended: Mapping[str, Suspension] = field(default_factory=dict)
 
     def covers(self, position: Position) -> bool:
         """Whether everything below the position is in."""
         return all(self.cut.end(topic, partition) >= end for topic, partition, end in position.ends)
 
     def has(self, relation: Relation) -> bool:
-        """Whether the relation has rows of its own at this version; a view has none before it was filled."""
-        return relation.kind not in {"view", "letters"} or f"v{relation.number}" in self.arrangements
+        """Whether the relation can be read at this version: no view before it was filled, nor what was lost."""
+        if relation.kind in {"view", "letters"}:
+            return relation.owner in self.arrangements
+        return ANEW not in self.arrangements.get(relation.arrangement or "", {})
 
-    def stopped(self, relation: Relation) -> Suspended | None:
+    def stopped(self, relation: Relation) -> Suspension | None:
         """Why the relation stood still at this version, if it did."""
         found = self.suspended.get(relation.name.removesuffix(DEAD_LETTERS))
         return found if found is not None and found.number == relation.number else None
@@ -58,9 +62,10 @@ class Versions:
     forget it at any moment until a pin is seen. So `held` pins first, then reads, then checks.
     """
 
-    def __init__(self, store: Store, folder: str) -> None:
+    def __init__(self, store: Store, liveness: Liveness, folder: str) -> None:
         self.pins = Pins(os.path.join(folder, "state"))
         self._store = store
+        self._liveness = liveness
         self._folder = folder
         self._threads = threading.Lock()
         self._known: dict[int, Version] = {}
@@ -80,12 +85,17 @@ class Versions:
         if tick is None:
             return None
         arrangements = self._store.arrangements(number)
-        version = Version(number, Cut.from_dict(tick.cut), arrangements, suspended(tick.detail))
+        version = Version(number, Cut.from_dict(tick.cut), arrangements, suspensions_of(tick.detail))
         with self._threads:
             self._known[number] = version
             while len(self._known) > _REMEMBERED:
                 del self._known[next(iter(self._known))]
         return version
+
+    def forget(self) -> None:
+        """Ask the store anew: what arrangements had may be forgotten, since they were built again."""
+        with self._threads:
+            self._known.clear()
 
     @contextmanager
     def held(self, as_of: int | None) -> Iterator[Version]:
@@ -121,7 +131,7 @@ class Versions:
     def oldest(self, relation: Relation) -> int | None:
         """The oldest tick at which the relation can be read; None if there is none yet."""
         numbers = self.numbers()
-        if relation.kind not in {"view", "letters"}:
+        if relation.arrangement is None:
             return numbers[0] if numbers else None
         place = bisect_left(
             numbers, True, key=lambda number: (self.at(number) or Version()).has(relation.at(number))
@@ -139,21 +149,25 @@ class Versions:
 
     def wait(self, reached: Callable[[Version], bool], awaited: str, timeout: float) -> None:
         """Return when the newest version is as wanted; `NotReached` after so many seconds."""
+        if self._has_reached(reached):
+            return
         deadline = time.monotonic() + timeout
-        while True:
-            numbers = self.numbers()
-            version = self.at(numbers[-1] if numbers else 0)
-            if version is not None and reached(version):
-                return
-            left = deadline - time.monotonic()
-            if left <= 0:
-                msg = f"no tick had {awaited} within {timeout:g} seconds"
-                raise NotReached(msg, where=self._folder, hint=self.driving())
-            time.sleep(min(_POLL, left))
+        with closing(self._store.watch()) as news:
+            while not self._has_reached(reached):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    msg = f"no tick had {awaited} within {timeout:g} seconds"
+                    raise NotReached(msg, where=self._folder, hint=self.driving())
+                news.wait(min(LONGEST_WAIT, left))
+
+    def _has_reached(self, reached: Callable[[Version], bool]) -> bool:
+        numbers = self.numbers()
+        version = self.at(numbers[-1] if numbers else 0)
+        return version is not None and reached(version)
 
     def driving(self) -> str:
         """Whether anything makes ticks at this moment, for people who wait for one."""
-        lease = self._store.lease()
-        if lease.holder and is_held(os.path.join(self._folder, f"lease.{lease.epoch}")):
+        lease = driving(self._store, self._liveness)
+        if lease is not None:
             return f"process {lease.holder.get('pid')} drives this pipeline; it may need longer"
         return "no process drives this pipeline now: call tick() or run()"

@@ -1,7 +1,6 @@
 """Schemas: Spark's DDL and types without Spark, rows checked on the way in, and the hash of their keys."""
 
 from headwater.schema.ddl import parse
-from headwater.schema.hash import hash_rows
 from headwater.schema.rows import BadRow, Checked, check, check_keys
 from headwater.schema.schema import Column, Schema
 from headwater.schema.topic_schema import check_topic
@@ -14,6 +13,5 @@ __all__ = [
     "check",
     "check_keys",
     "check_topic",
-    "hash_rows",
     "parse",
 ]

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
+from headwater.change.hash import compact
 from headwater.schema import types
 from headwater.schema.converted import VARIANT_FIELDS
-from headwater.schema.hash import compact
 from headwater.schema.schema import Schema
 from headwater.schema.types import Column, DataType
 

@@ -212,13 +212,25 @@ def _from_structs(data_type: types.Struct | types.Variant, values: Sequence[obje
 
 
 def _as_mapping(data_type: DataType, value: object) -> object:
+    if isinstance(data_type, types.Variant):
+        return _as_variant(data_type, value)
     if isinstance(value, Mapping):
         return value
-    if isinstance(data_type, types.Variant) and hasattr(value, "value") and hasattr(value, "metadata"):
-        return {"value": value.value, "metadata": value.metadata}
     if is_missing(value):
         return None
     raise mismatch(data_type, value)
+
+
+def _as_variant(data_type: types.Variant, value: object) -> object:
+    names = {str(name).lower() for name in value} if isinstance(value, Mapping) else set()
+    if names and names <= {field.name for field in fields_of(data_type)}:
+        return value
+    if hasattr(value, "value") and hasattr(value, "metadata"):
+        return {"value": value.value, "metadata": value.metadata}
+    if is_missing(value):
+        return None
+    advice = "give pyspark.sql.types.VariantVal.parseJson(…), or keep JSON in a STRING and use parse_json in SQL"
+    raise Refused(f"{mismatch(data_type, value)}; {advice}")
 
 
 Split = tuple[list[list[object]], list[list[int]], dict[int, Failure]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from headwater.errors import SchemaError
-from headwater.schema.types import Column
+from headwater.schema.types import Array, Column, DataType, Map, Struct
 
 __all__ = ["Column", "Schema"]
 
@@ -73,6 +73,11 @@ class Schema:
         """Canonical DDL."""
         return ", ".join(column.ddl for column in self.columns)
 
+    @property
+    def without_comments(self) -> Schema:
+        """The same columns; comments say nothing to us."""
+        return Schema(tuple(map(_without_comment, self.columns)))
+
     def difference(self, other: Schema) -> str:
         """What an earlier schema (self) and a later one (other) differ in, for people; empty if they are equal."""
         if self == other:
@@ -103,3 +108,17 @@ def _changes(before: Column, after: Column) -> Iterator[str]:
 def _arrangement(before: Schema, after: Schema) -> str:
     was, now = ", ".join(before.names), ", ".join(after.names)
     return f"the columns were {was} and are now {now}"
+
+
+def _without_comment(column: Column) -> Column:
+    return replace(column, type=_plain(column.type), comment=None)
+
+
+def _plain(data_type: DataType) -> DataType:
+    if isinstance(data_type, Struct):
+        return replace(data_type, fields=tuple(map(_without_comment, data_type.fields)))
+    if isinstance(data_type, Array):
+        return replace(data_type, element=_plain(data_type.element))
+    if isinstance(data_type, Map):
+        return replace(data_type, key=_plain(data_type.key), value=_plain(data_type.value))
+    return data_type

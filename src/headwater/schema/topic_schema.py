@@ -52,7 +52,8 @@ def _check_unique(columns: Iterable[Column], path: str) -> None:
 
 def _check_type(data_type: types.DataType, path: str) -> None:
     if isinstance(data_type, types.YearMonthInterval | types.CalendarInterval | types.Void):
-        what = f"{data_type.ddl} cannot be a column's type: it cannot leave Spark as Arrow"
+        why = "it is null in every row" if isinstance(data_type, types.Void) else "it cannot leave Spark as Arrow"
+        what = f"{data_type.ddl} cannot be a column's type: {why}"
         hint = "store a number of months as INT" if isinstance(data_type, types.YearMonthInterval) else ""
         raise SchemaError(what, column=path, hint=hint)
     if isinstance(data_type, types.Struct):

@@ -263,10 +263,11 @@ class CalendarInterval(DataType):
 
 @dataclass(frozen=True)
 class Void(DataType):
-    """The type of NULL. Spark sends it as Arrow's null, which can be no column of ours."""
+    """The type of NULL, which is null in every row: no column of a topic, but of a view."""
 
     atomic = False
     ddl = "VOID"
+    arrow = pa.null()
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,11 @@ class Variant(DataType):
             pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
         ]
     )
+
+
+def _field(name: str, kind: DataType, *, nullable: bool) -> pa.Field:
+    """An Arrow field. Of VOID none must be there if it may not be null, as in an array that is always empty."""
+    return pa.field(name, kind.arrow, nullable=nullable or isinstance(kind, Void))
 
 
 @dataclass(frozen=True)
@@ -299,7 +305,7 @@ class Array(DataType):
     @cached_property
     def arrow(self) -> pa.DataType:
         """A list."""
-        return pa.list_(pa.field("element", self.element.arrow, nullable=self.contains_null))
+        return pa.list_(_field("element", self.element, nullable=self.contains_null))
 
     @property
     def parts(self) -> Iterator[DataType]:
@@ -323,8 +329,11 @@ class Map(DataType):
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """A map."""
-        value = pa.field("value", self.value.arrow, nullable=self.value_contains_null)
+        """A map; SchemaError if its keys are VOID: they are never null, and could be nothing else."""
+        if isinstance(self.key, Void):
+            what = f"{self.ddl} cannot be exchanged as Arrow"
+            raise SchemaError(what, hint="say what its keys would be, as in CAST(map() AS MAP<STRING, STRING>)")
+        value = _field("value", self.value, nullable=self.value_contains_null)
         return pa.map_(pa.field("key", self.key.arrow, nullable=False), value)
 
     @property
@@ -384,4 +393,4 @@ class Column:
     @property
     def arrow(self) -> pa.Field:
         """The Arrow field."""
-        return pa.field(self.name, self.type.arrow, nullable=self.nullable)
+        return _field(self.name, self.type, nullable=self.nullable)

@@ -11,6 +11,8 @@ from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
+from headwater.spark.session.settings import ANSI, SQL
+
 Java = Any
 """An object that lives in the Java process."""
 
@@ -18,6 +20,7 @@ Java = Any
 _NUMBER = re.compile(r"#(\d+)")
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
 _VIEW = re.compile(r"^[ :+-]*View \(`(\w+)`", re.MULTILINE)
+_NAMED = re.compile(r"'UnresolvedRelation \[(\w+)\]")
 
 
 _ONE_TASK = {
@@ -44,14 +47,24 @@ class Catalyst:
         self._no_hint = plans.JoinHint.NONE()
         self.inner: Java = module(self.jvm.org.apache.spark.sql.catalyst.plans, "Inner")
         self._filter, self._generate, self._expand = plans.Filter, plans.Generate, plans.Expand
+        self._local_limit = plans.LocalLimit
+        self._limits: dict[int, Java] = {}
         self._aggregate, self._sort, self._repartition = plans.Aggregate, plans.Sort, plans.Repartition
+        self._window = plans.Window
         self._alias, self._and, self._coalesce = expressions.Alias, expressions.And, expressions.Coalesce
         self._or, self._not, self._is_not_null = expressions.Or, expressions.Not, expressions.IsNotNull
         self._sort_order, self._ascending = expressions.SortOrder, module(expressions, "Ascending")
         self._attribute = expressions.AttributeReference
         self._new_number = expressions.NamedExpression.newExprId
         self._evaluated = self.jvm.org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation.apply
+        self._context: Java = spark.sparkContext._jsc.sc()
+        self._settings = _of_tasks(self.jvm, self.session)
         self._set_active = self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
+
+    @cached_property
+    def ansi(self) -> bool:
+        """Whether what does not fit its type is an error."""
+        return str(self.spark.conf.get(ANSI)) == "true"
 
     @cached_property
     def none(self) -> Java:
@@ -95,8 +108,12 @@ class Catalyst:
         return value.get() if value.isDefined() else None
 
     def activate(self, session: Java | None = None) -> None:
-        """Make this session's settings, or another's, those of the calling thread."""
+        """Make this session's settings, or another's, those of the calling thread and of the tasks that it starts.
+
+        Spark itself gives settings to tasks only where a query is run as a whole.
+        """
         self._set_active(session or self.session)
+        self._context.getLocalProperties().putAll(self._settings)
 
     def session_apart(self, settings: Mapping[str, str]) -> Java:
         """A session like this one but for some settings."""
@@ -114,6 +131,10 @@ class Catalyst:
     def views(self, analysed: Java) -> list[str]:
         """The names of all temporary views that a resolved plan reads, also in subqueries."""
         return _VIEW.findall(analysed.treeString())
+
+    def names(self, parsed: Java) -> list[str]:
+        """The names, in lower case, of what an unresolved plan reads, each once, also in subqueries."""
+        return list(dict.fromkeys(name.lower() for name in _NAMED.findall(parsed.treeString())))
 
     def parse(self, sql: str) -> Java:
         """The text as an unresolved plan."""
@@ -136,15 +157,15 @@ class Catalyst:
         """The parts of an equi-join (type, left keys, right keys, other condition, …); None if it is none."""
         return self.option(self.jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(join))
 
-    def generate(self, node: Java) -> Java:
-        """The same generator, passing all of its input's columns along."""
+    def generate(self, node: Java, generator: Java | None = None, child: Java | None = None) -> Java:
+        """The same generator, or another with its output, passing all of its input's columns along."""
         return self._generate(
-            node.generator(),
+            generator or node.generator(),
             self.sequence([]),
             node.outer(),
             node.qualifier(),
             node.generatorOutput(),
-            node.child(),
+            child or node.child(),
         )
 
     def local(self, attributes: Java, rows: Java | None = None) -> Java:
@@ -167,10 +188,28 @@ class Catalyst:
         """An order, of all rows or within each partition."""
         return self._sort(self.sequence(order), everywhere, child, self.none)
 
+    def window(
+        self, functions: Iterable[Java], partition: Iterable[Java], order: Iterable[Java], child: Java
+    ) -> Java:
+        """Window functions that have partitions and order in common."""
+        several = [self.sequence(each) for each in (functions, partition, order)]
+        return self._window(*several, child, self.none)
+
     def expand(self, projections: Iterable[Iterable[Java]], output: Iterable[Java], child: Java) -> Java:
         """Several rows for each, one by each projection."""
         lists = self.sequence(self.sequence(each) for each in projections)
         return self._expand(lists, self.sequence(output), child)
+
+    def at_most(self, rows: int, plan: Java) -> Java:
+        """No more than so many rows of each partition of the plan."""
+        if rows not in self._limits:
+            self._limits[rows] = self.expression(f"{rows}")
+        return self._local_limit(self._limits[rows], plan)
+
+    @cached_property
+    def heap(self) -> int:
+        """How many bytes Java may have."""
+        return int(self.jvm.java.lang.Runtime.getRuntime().maxMemory())
 
     def together(self, plan: Java) -> Java:
         """The plan's rows in one partition, in their order."""
@@ -291,6 +330,23 @@ class Catalyst:
         nulls = self._ascending.defaultNullOrdering()
         return self._sort_order(expression, self._ascending, nulls, self._nothing)
 
+    def row_number(self, partition: Iterable[Java]) -> Java:
+        """The place of a row in its partition, in no order that is told."""
+        expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
+        ends = module(expressions, "UnboundedPreceding"), module(expressions, "CurrentRow")
+        frame = expressions.SpecifiedWindowFrame(module(expressions, "RowFrame"), *ends)
+        return expressions.WindowExpression(expressions.RowNumber(), self.specified(partition, [], frame))
+
+    def specified(self, partition: Iterable[Java], order: Iterable[Java], frame: Java) -> Java:
+        """What comes after OVER."""
+        made = self.jvm.org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition
+        return made(self.sequence(partition), self.sequence(order), frame)
+
+    def is_orderable(self, expression: Java) -> bool:
+        """Whether its values can be compared, so that equal rows can be found."""
+        ordering = self.jvm.org.apache.spark.sql.catalyst.expressions.RowOrdering
+        return bool(ordering.isOrderable(expression.dataType()))
+
     def attribute(self, name: str, kind: Java) -> Java:
         """A new attribute of a type."""
         number = self._new_number()
@@ -326,6 +382,16 @@ class Catalyst:
         if all(a is b for a, b in zip(after, before, strict=True)):
             return expression
         return self.with_children(expression, after)
+
+
+def _of_tasks(jvm: Java, session: Java) -> Java:
+    """The SQL settings of a session that are not Spark's own."""
+    settings = session.sessionState().conf().settings()
+    found = jvm.java.util.Properties()
+    for key in settings.keySet().toArray():
+        if key.startswith(SQL):
+            found.setProperty(key, settings.get(key))
+    return found
 
 
 def module(package: Java, name: str) -> Java:

@@ -1,7 +1,6 @@
 """State: runs, arrangements, their merging, and which versions are kept."""
 
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate, identical
 from headwater.state.manifest import Manifest
 from headwater.state.merge import MergeResult, merge
 from headwater.state.pins import Pin, Pins
@@ -19,8 +18,6 @@ __all__ = [
     "Pins",
     "Run",
     "RunFile",
-    "consolidate",
-    "identical",
     "merge",
     "retained",
 ]

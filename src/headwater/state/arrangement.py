@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.state.consolidate import combine, settled
-from headwater.state.gather import Indices, each_once
+from headwater.change.consolidate import combine, settled
+from headwater.change.gather import Indices, each_once
+from headwater.change.shape import shaped
+from headwater.state.files import StateFiles
 from headwater.state.open_run import OpenRun, Search, open_run
 from headwater.state.packed import unpacked
 from headwater.state.run import HIGHEST, LOWEST, Run
-from headwater.state.shape import shaped
 from headwater.state.threads import at_once, in_order
 
 SLICE_ROWS = 1 << 20
@@ -27,13 +28,13 @@ class Arrangement:
     run's file is missing or damaged.
     """
 
-    def __init__(self, folder: str, schema: pa.Schema, runs: Sequence[Run]) -> None:
+    def __init__(self, files: StateFiles, schema: pa.Schema, runs: Sequence[Run]) -> None:
         if list(schema.names[-2:]) != [HASH, WEIGHT]:
             msg = f"the last columns of an arrangement are {HASH} and {WEIGHT}, not {schema.names[-2:]}"
             raise ValueError(msg)
         self.schema = schema
         self.runs = tuple(runs)
-        self._folder = folder
+        self._files = files
         self._stored = schema
         self._columns: list[str] | None = None
         self._opened: dict[Run, OpenRun] = {}
@@ -43,7 +44,7 @@ class Arrangement:
 
         Rows that differ in other columns only may be there several times.
         """
-        chosen = Arrangement(self._folder, schema, self.runs)
+        chosen = Arrangement(self._files, schema, self.runs)
         chosen._stored = self._stored
         chosen._columns = [*columns, HASH, WEIGHT]
         return chosen
@@ -139,7 +140,7 @@ class Arrangement:
     def _open(self, run: Run) -> OpenRun:
         opened = self._opened.get(run)
         if opened is None:
-            opened = self._opened[run] = open_run(self._folder, run, self._stored)
+            opened = self._opened[run] = open_run(self._files, run, self._stored)
         return opened
 
     def _shaped(self, table: pa.Table) -> pa.Table:

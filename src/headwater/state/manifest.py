@@ -10,6 +10,12 @@ from headwater.state.run import Run
 
 CHANGES = "/changes"
 """Behind the name of an arrangement: what a tick changed in it."""
+ANEW = "anew"
+"""In the detail of what a tick changed: the arrangement was built again, and nobody knows what that changed."""
+BEGINS = "begins"
+"""Beside the runs of a view: from which offsets on it has read topics that had lost their beginning by then."""
+PLAN = "plan"
+"""Beside the runs: the fingerprint of the plan by which they were made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from itertools import chain, groupby
 import pyarrow as pa
 
 from headwater.state.arrangement import Arrangement
+from headwater.state.files import StateFiles
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
 
@@ -48,7 +49,13 @@ class MergeResult:
 
 
 def merge(
-    folder: str, schema: pa.Schema, runs: Sequence[Run], writer: RunFile, budget: int, *, elsewhere: bool = False
+    files: StateFiles,
+    schema: pa.Schema,
+    runs: Sequence[Run],
+    writer: RunFile,
+    budget: int,
+    *,
+    elsewhere: bool = False,
 ) -> MergeResult:
     """Merge what needs it, small runs first, reading and writing no more than about `budget` bytes.
 
@@ -62,7 +69,7 @@ def merge(
     current = tuple(runs)
     spent = written = 0
     while spent < budget and (crowd := _first_crowd(current)) is not None:
-        step = _Step.of(folder, schema, crowd, budget - spent)
+        step = _Step.of(files, schema, crowd, budget - spent)
         large = step.is_cut or step.bytes > _LARGE
         if large and elsewhere and _crowded(crowd.runs, 2 * CROWD) is None:
             return MergeResult(current, written, crowd)
@@ -76,11 +83,11 @@ def merge(
 
 
 def merge_crowd(
-    folder: str, schema: pa.Schema, crowd: Crowd, writer: RunFile, pause: Callable[[], None]
+    files: StateFiles, schema: pa.Schema, crowd: Crowd, writer: RunFile, pause: Callable[[], None]
 ) -> tuple[Run, ...]:
     """The runs that take a crowd's place. `pause` is called now and then, and may raise to give up."""
-    whole = Arrangement(folder, schema, crowd.runs)
-    step = _Step.of(folder, schema, crowd, whole.bytes)
+    whole = Arrangement(files, schema, crowd.runs)
+    step = _Step.of(files, schema, crowd, whole.bytes)
     return (*step.remains(), *step.run(writer, pause))
 
 
@@ -88,7 +95,7 @@ def merge_crowd(
 class _Step:
     """One crowd merged from `low` up to `high`."""
 
-    folder: str
+    files: StateFiles
     schema: pa.Schema
     runs: tuple[Run, ...]
     low: int
@@ -98,13 +105,13 @@ class _Step:
     bytes: int
 
     @classmethod
-    def of(cls, folder: str, schema: pa.Schema, crowd: Crowd, budget: int) -> _Step:
+    def of(cls, files: StateFiles, schema: pa.Schema, crowd: Crowd, budget: int) -> _Step:
         """As much of the crowd, from its low end, as the budget allows, but something."""
-        arrangement = Arrangement(folder, schema, crowd.runs)
+        arrangement = Arrangement(files, schema, crowd.runs)
         row_bytes = max(1, arrangement.bytes // max(1, arrangement.rows))
         high = arrangement.reach(crowd.low, crowd.high, max(1, budget // row_bytes))
         rows = arrangement.count(crowd.low, high)
-        return cls(folder, schema, crowd.runs, crowd.low, high, high < crowd.high, rows, rows * row_bytes)
+        return cls(files, schema, crowd.runs, crowd.low, high, high < crowd.high, rows, rows * row_bytes)
 
     def run(self, writer: RunFile, pause: Callable[[], None] = lambda: None) -> list[Run]:
         """Write the sum: one run, or none if nothing is left of it."""
@@ -116,7 +123,7 @@ class _Step:
         return [replace(run, whole=max(1, self._whole() * run.rows // self.rows))]
 
     def _slices(self, pause: Callable[[], None]) -> Iterator[pa.Table]:
-        for table in Arrangement(self.folder, self.schema, self.runs).scan(self.low, self.high):
+        for table in Arrangement(self.files, self.schema, self.runs).scan(self.low, self.high):
             pause()
             yield table
 
@@ -133,7 +140,7 @@ class _Step:
         """What the inputs still have below and above."""
         left = []
         for run in self.runs:
-            alone = Arrangement(self.folder, self.schema, [run])
+            alone = Arrangement(self.files, self.schema, [run])
             for low, high in ((run.low, self.low - 1), (self.high + 1, run.high)):
                 rows = alone.count(low, high)
                 if rows:

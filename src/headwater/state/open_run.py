@@ -1,11 +1,8 @@
-"""Runs opened by memory map, and a cache of them."""
+"""Runs that are open for reading, and a cache of them."""
 
 from __future__ import annotations
 
-import mmap
-import os
 import threading
-import weakref
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -13,16 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH
-from headwater.errors import Unavailable
-from headwater.files import allow_many_files, disk_errors_told
+from headwater.change.gather import Indices
+from headwater.files import disk_errors_told
 from headwater.lock import forget_in_child
-from headwater.state.gather import Indices
+from headwater.state.checked import CheckedBatch
+from headwater.state.checksums import Blocks, table_length
+from headwater.state.damage import damaged
+from headwater.state.files import StateFiles
 from headwater.state.hashes import Hashes
 from headwater.state.packed import unpacked, unpacked_schema
-from headwater.state.ready import ready
 from headwater.state.run import Run
 
-_HINT = "derived state can be deleted (the folder `state`) and is rebuilt from the log at the next start"
+_HEAD = 8
+"""A message begins with FF FF FF FF and the length of what says what it is."""
 _CACHED = 8192
 """More than a tick reads, or each would open all of them anew. A fill leaves hundreds for an operator."""
 _LOOK_EVERY = 32
@@ -31,14 +31,17 @@ _LOOKED_AT = 8
 
 
 class OpenRun:
-    """The rows of a run, mapped: a page is read when it is touched. They never change; safe for threads.
+    """The rows of a run, of which only what is touched is read. They never change; safe for threads.
+
+    What is read is compared with its checksum first; all methods raise StateDamaged if it is not what was written.
 
     `schema` has the columns as they were given to be written, however they are packed.
     A file that is removed stays readable here. Positions count the rows of the run from 0, whatever range of hashes
     counts.
     """
 
-    def __init__(self, stream: pa.Buffer) -> None:
+    def __init__(self, stream: pa.Buffer, blocks: Blocks) -> None:
+        _check_heads(stream, blocks)
         file = pa.BufferReader(stream)
         self._batches: list[pa.RecordBatch] = []
         schemas: list[pa.Schema] = []
@@ -50,7 +53,13 @@ class OpenRun:
             msg = "its streams are none, or have other columns"
             raise ValueError(msg)
         self.schema = schemas[0]
-        self._hashes = [Hashes(batch.column(HASH).to_numpy()) for batch in self._batches]
+        self._checked = [CheckedBatch(batch, blocks, stream.address) for batch in self._batches]
+        for checked, batch in zip(self._checked, self._batches, strict=True):
+            checked.hashes((0, batch.num_rows - 1))
+        self._hashes = [
+            Hashes(batch.column(HASH).to_numpy(), None if checked.is_whole else checked)
+            for batch, checked in zip(self._batches, self._checked, strict=True)
+        ]
         self._firsts = np.array([hashes.all[0] for hashes in self._hashes], dtype=np.int64)
         self._lasts = np.array([hashes.all[-1] for hashes in self._hashes], dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, self._hashes)])
@@ -60,14 +69,14 @@ class OpenRun:
         number = int(np.searchsorted(self._lasts, hash_))
         if number == len(self._hashes):
             return int(self._starts[-1])
-        return int(self._starts[number] + np.searchsorted(self._hashes[number].all, hash_))
+        return int(self._starts[number] + self._hashes[number].rank(hash_))
 
     def upto(self, hash_: int) -> int:
         """How many rows have this hash or a smaller one."""
         number = int(np.searchsorted(self._lasts, hash_, side="right"))
         if number == len(self._hashes):
             return int(self._starts[-1])
-        return int(self._starts[number] + np.searchsorted(self._hashes[number].all, hash_, side="right"))
+        return int(self._starts[number] + self._hashes[number].rank(hash_, upto=True))
 
     def slice(self, start: int, end: int, columns: list[str] | None = None) -> pa.Table:
         """The rows at these positions, in all columns or some; what is not packed without a copy."""
@@ -75,6 +84,9 @@ class OpenRun:
         last = int(np.searchsorted(self._starts, end))
         bounds = zip(self._batches[first:last], self._starts[first:last].tolist(), strict=True)
         parts = [batch.slice(max(0, start - begin), end - max(start, begin)) for batch, begin in bounds]
+        for number, part in enumerate(parts, first):
+            at = max(0, start - int(self._starts[number]))
+            self._checked[number].stretch(at, at + part.num_rows, columns)
         if columns is None:
             return unpacked(parts, self.schema)
         return unpacked([part.select(columns) for part in parts], pa.schema(map(self.schema.field, columns)))
@@ -83,8 +95,8 @@ class OpenRun:
         """The batches that may have some of these hashes, which ascend without repeating."""
         begins = np.searchsorted(wanted, self._firsts)
         ends = np.searchsorted(wanted, self._lasts, side="right")
-        bounds = zip(self._batches, self._hashes, begins.tolist(), ends.tolist(), strict=True)
-        return [Search(batch, hashes, wanted[begin:end]) for batch, hashes, begin, end in bounds if begin < end]
+        bounds = zip(self._batches, self._hashes, self._checked, begins.tolist(), ends.tolist(), strict=True)
+        return [Search(batch, hashes, checked, wanted[i:j]) for batch, hashes, checked, i, j in bounds if i < j]
 
 
 class Search(NamedTuple):
@@ -92,12 +104,14 @@ class Search(NamedTuple):
 
     batch: pa.RecordBatch
     hashes: Hashes
+    checked: CheckedBatch
     wanted: Indices
 
     def find(self, columns: list[str] | None = None) -> pa.RecordBatch:
         """The rows with these hashes, in all columns or some, packed as they are."""
         batch = self.batch if columns is None else self.batch.select(columns)
         rows = self.hashes.positions(self.wanted)
+        self.checked.rows(rows, columns)
         return batch.take(pa.array(rows)) if len(rows) else batch.slice(0, 0)
 
     def matches(self) -> int:
@@ -105,10 +119,25 @@ class Search(NamedTuple):
         return len(self.hashes.positions(self.wanted))
 
 
+def _check_heads(stream: pa.Buffer, blocks: Blocks) -> None:
+    """Check all that says where the rows are: the messages of the streams without their bodies."""
+    if blocks.is_whole:
+        return
+    file, data = pa.BufferReader(stream), memoryview(stream)
+    while (at := file.tell()) < stream.size:
+        blocks.check(at, at + _HEAD)
+        length = int.from_bytes(data[at + 4 : at + _HEAD], "little")
+        blocks.check(at, at + _HEAD + length)
+        if length:
+            pa.ipc.read_message(file)
+        else:  # the end of a stream
+            file.seek(at + _HEAD)
+
+
 class _Cache:
     """The runs opened last.
 
-    A removed file keeps its space while it is mapped, so now and then, as runs are opened, those whose file is gone
+    A removed file keeps its space while it is open, so now and then, as runs are opened, those whose file is gone
     are let go.
     """
 
@@ -116,31 +145,24 @@ class _Cache:
         self._lock = threading.Lock()
         self._opened = 0
         self._runs: OrderedDict[tuple[Any, ...], OpenRun] = OrderedDict()
-        self._maps: weakref.WeakValueDictionary[tuple[Any, ...], mmap.mmap] = weakref.WeakValueDictionary()
         forget_in_child(self)
 
     def after_fork(self) -> None:
         """A thread that the child does not have may hold the lock."""
         self._lock = threading.Lock()
 
-    def get(self, path: str, offset: int, length: int) -> OpenRun:
-        found = os.stat(path)  # another file may have come to have the same name
-        file = (path, found.st_ino, found.st_mtime_ns, found.st_size)
-        key = (*file, offset, length)
+    def get(self, files: StateFiles, run: Run) -> OpenRun:
+        identity = files.identity(run.file)  # another file may have come to have the same name
+        key = (files, run.file, identity, run.offset, run.length, run.checksum)
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
                 return self._runs[key]
-            mapped = self._maps.get(file)
-        if mapped is None:
-            mapped = _mapped(path)
-            ready.soon(mapped)
-        run = OpenRun(pa.py_buffer(mapped).slice(offset, length))
+        opened = _opened(files, run)
         with self._lock:
-            self._maps[file] = mapped
-            self._runs[key] = run
+            self._runs[key] = opened
             self._shrink()
-        return run
+        return opened
 
     def _shrink(self) -> None:
         if len(self._runs) > _CACHED:
@@ -148,39 +170,42 @@ class _Cache:
         self._opened += 1
         if self._opened >= max(_LOOK_EVERY, len(self._runs) // _LOOKED_AT):
             self._opened = 0
-            gone = {path for path in {key[0] for key in self._runs} if not os.path.exists(path)}
-            for key in [key for key in self._runs if key[0] in gone]:
+            gone = {key[:2] for key in {each[:2] for each in self._runs} if not key[0].exists(key[1])}
+            for key in [key for key in self._runs if key[:2] in gone]:
                 del self._runs[key]
 
 
-def _mapped(path: str) -> mmap.mmap:
-    """The file as memory; not by Arrow's own `memory_map`, which asks the system to read all of it ahead."""
-    allow_many_files()  # each map keeps its file open
-    with open(path, "rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+def _opened(files: StateFiles, run: Run) -> OpenRun:
+    def tell(what: str, byte: int) -> Exception:
+        return damaged(files, run.file, what, byte=run.offset + byte)
+
+    if run.checksum is None:
+        raise tell("it was written without checksums, by an older version", 0)
+    file, sums = files.open(run.file), table_length(run.length)
+    if file.size < run.offset + run.length + sums:
+        raise tell(f"the file ends after {file.size} bytes, within what is needed of it", 0)
+    stream, table = file.read(run.offset, run.length), file.read(run.offset + run.length, sums)
+    return OpenRun(stream, Blocks(memoryview(stream), memoryview(table), run.checksum, tell))
 
 
 _cache = _Cache()
 
 
-def open_run(folder: str, run: Run, schema: pa.Schema) -> OpenRun:
-    """The run's rows; Unavailable if its file is missing or is not what it was, or has other columns."""
-    path = os.path.join(folder, run.file)
+def open_run(files: StateFiles, run: Run, schema: pa.Schema) -> OpenRun:
+    """The run's rows; StateDamaged if its file is missing or is not what it was, or has other columns."""
     try:
-        opened = _cache.get(path, run.offset, run.length)
+        opened = _cache.get(files, run)
     except FileNotFoundError as error:
-        msg = "a file of the state is missing"
-        raise Unavailable(msg, where=path, hint=_HINT) from error
+        raise damaged(files, run.file, "a file of the state is missing") from error
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         if getattr(error, "errno", None) is not None:  # Arrow's own have none
             with disk_errors_told():
                 raise
-        msg = f"the run at byte {run.offset} cannot be read: {error}"
-        raise Unavailable(msg, where=path, hint=_HINT) from error
+        raise damaged(files, run.file, f"the run cannot be read: {error}", byte=run.offset) from error
     given = opened.schema
     if not given.equals(schema) and (given.names != schema.names or given.types != schema.types):
-        msg = f"the run at byte {run.offset} has other columns: {_columns(given)}, not {_columns(schema)}"
-        raise Unavailable(msg, where=path, hint=_HINT)
+        msg = f"the run has other columns: {_columns(given)}, not {_columns(schema)}"
+        raise damaged(files, run.file, msg, byte=run.offset)
     return opened
 
 

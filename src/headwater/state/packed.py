@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
 from headwater.change import HASH
-from headwater.state.bits import decimal_halves
+from headwater.change.bits import decimal_halves
 
 _ROWS = 4096
 """As long as there are fewer at a time, they are not packed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -11,27 +12,35 @@ from headwater.files import disk_errors_told
 from headwater.lock import Lock
 
 _DIGITS = 20
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+"""Where nothing can be written, for lack of space or of permission."""
 
 
 class Pin:
     """One reader's hold on one tick at a time. It ends with `close`, or with the process.
 
-    For one thread at a time. A forked child has no part in its parent's pins.
+    Without a lock it holds nothing, since it could not be written. For one thread at a time. A forked child has no
+    part in its parent's pins.
     """
 
-    def __init__(self, lock: Lock) -> None:
+    def __init__(self, lock: Lock | None) -> None:
         self._lock = lock
         self._process = os.getpid()
-        self._closed = False
+        self._closed = lock is None
 
     def move(self, tick: int) -> None:
         """Hold another tick instead."""
-        if not self._closed and self._process == os.getpid():
+        if self._lock is None or self._closed or self._process != os.getpid():
+            return
+        try:
             _write(self._lock.path, tick)
+        except OSError as error:  # the tick that it holds is older, and keeps all that came after
+            if error.errno not in _NO_ROOM:
+                raise
 
     def close(self) -> None:
         """Hold nothing any more; done again, it does nothing."""
-        if self._closed or self._process != os.getpid():
+        if self._lock is None or self._closed or self._process != os.getpid():
             return
         self._closed = True
         with suppress(FileNotFoundError):
@@ -53,6 +62,9 @@ class Pins:
     Who wants to read a tick holds it first and then makes sure that the store still has it. Who forgets ticks keeps
     those that are held, and asks again, once the store has forgotten the others, before it removes their files. So
     whichever comes first, a version that was found is there to be read.
+
+    Where nothing can be written, reading goes on without: files never change, so what was read is right, and a
+    reader that finds one gone asks whether its version is still kept.
     """
 
     def __init__(self, folder: str) -> None:
@@ -61,13 +73,21 @@ class Pins:
     @disk_errors_told()
     def hold(self, tick: int) -> Pin:
         """Keep the files of this tick from being removed, until the pin is closed or its process is gone."""
-        os.makedirs(self._folder, exist_ok=True)
         while True:
             lock = Lock(os.path.join(self._folder, secrets.token_hex(8)))
-            lock.acquire()
-            if not lock.is_removed():  # as one that nobody holds, between being made and being locked
-                _write(lock.path, tick)
-                return Pin(lock)
+            try:
+                os.makedirs(self._folder, exist_ok=True)
+                lock.acquire()
+                if not lock.is_removed():  # as one that nobody holds, between being made and being locked
+                    _write(lock.path, tick)
+                    return Pin(lock)
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                with suppress(OSError):
+                    os.unlink(lock.path)
+                lock.close()
+                return Pin(None)
             lock.close()
 
     @disk_errors_told()

@@ -19,7 +19,9 @@ class Run:
     narrowing its inputs, and a bucket is just a range of hashes. `rows` and, roughly, `bytes` say how much counts:
     what it takes in memory, not on disk, since that is what work with it costs.
     `whole` is the number of rows of all pieces together, if this is a piece, else its own: it decides with which
-    runs to merge.
+    runs to merge. `checksum` is that of the checksums of its bytes, which lie behind them; None if an older version
+    wrote it without any. `weight` is the sum of the weights of what counts, None if that is not known: then the run
+    was narrowed, or is of an older version.
     """
 
     file: str
@@ -30,6 +32,8 @@ class Run:
     low: int = LOWEST
     high: int = HIGHEST
     whole: int = 0
+    checksum: int | None = None
+    weight: int | None = None
 
     def __post_init__(self) -> None:
         if not self.whole:
@@ -38,7 +42,9 @@ class Run:
     def narrowed(self, low: int, high: int, rows: int) -> Run:
         """What is left of it in a smaller range of hashes, which has so many rows."""
         left = self.bytes * rows // max(self.rows, 1)
-        return replace(self, low=max(self.low, low), high=min(self.high, high), rows=rows, bytes=left)
+        weight = self.weight if rows == self.rows else None
+        low, high = max(self.low, low), min(self.high, high)
+        return replace(self, low=low, high=high, rows=rows, bytes=left, weight=weight)
 
     def as_dict(self) -> dict[str, Any]:
         """The run as plain data."""

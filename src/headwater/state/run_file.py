@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+from xxhash import xxh3_64_intdigest
 
-from headwater.change import HASH
-from headwater.files import Files, disk_errors_told
-from headwater.state.consolidate import numbers
-from headwater.state.gather import gather, order_of, rows_per_chunk
+from headwater.change import HASH, WEIGHT
+from headwater.change.consolidate import numbers
+from headwater.change.gather import gather, order_of, rows_per_chunk
+from headwater.files import disk_errors_told
+from headwater.state.checksums import Summing
+from headwater.state.files import NewFile, StateFiles
 from headwater.state.packed import Packing
 from headwater.state.run import HIGHEST, LOWEST, Run
 
-MAGIC = b"HWR1"
+MAGIC = b"HWR2"
+TRAILER = struct.Struct("<QI4s")
+"""Behind the directory: its checksum and length, and the magic."""
+LISTED = ("offset", "length", "rows", "checksum")
+"""What the directory says of each run."""
 ALIGNMENT = 64
 _MOST_ROWS = 1 << 22
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
@@ -27,17 +35,19 @@ class RunFile:
     """Writes one file of runs, one behind the other; `docs/formats.md` has the bytes.
 
     The file comes to be with the first run. A run can be read, by any process of this machine, as soon as `add` has
-    returned; it is lasting once `finish` has returned and the folder was synced, which is left to the caller. With
-    `packs`, columns take few bytes, which is worth it for what is kept. For one thread at a time.
+    returned; it is lasting once `finish` has returned and `files` were synced, which is left to the caller. With
+    `packs`, columns take few bytes, which is worth it for what is kept. For `steadily` see `StateFiles.create`. For
+    one thread at a time.
     """
 
-    def __init__(self, files: Files, folder: str, name: str, *, packs: bool = True) -> None:
+    def __init__(self, files: StateFiles, name: str, *, packs: bool = True, steadily: bool = False) -> None:
         self.name = name
         self._packs = packs
-        self.path = os.path.join(folder, name)
+        self._steadily = steadily
         self._files = files
-        self._handle = -1
+        self._file: NewFile | None = None
         self._end = 0
+        self._finished = False
         self._runs: list[Run] = []
 
     def add(self, table: pa.Table, *, low: int = LOWEST, high: int = HIGHEST) -> Run:
@@ -57,67 +67,93 @@ class RunFile:
     @disk_errors_told()
     def add_sorted(self, tables: Iterable[pa.Table], *, low: int = LOWEST, high: int = HIGHEST) -> Run:
         """Write one run of tables, not all empty, that are consolidated and sorted by `_hash` over all of them."""
-        start, rows, schema = self._open(), 0, None
-        sized = _Sized(tables)
-        for batch in _batches(_packed(sized) if self._packs else sized):
-            if batch.schema != schema:  # the first, or one that has wider columns
-                self._write([_END_OF_STREAM] if schema else [])
-                schema = batch.schema
-                self._write([schema.serialize()])
-            rows += batch.num_rows
-            self._write([batch.serialize()])
-        self._write([_END_OF_STREAM])
-        length = self._end - start
-        self._write([bytes(-self._end % ALIGNMENT)])
-        run = Run(self.name, start, length, rows, sized.bytes, low, high)
+        file, sized, summing = self._open(), _Sized(tables), Summing()
+        start = self._end
+        try:
+            rows = self._write_rows(_batches(_packed(sized) if self._packs else sized), summing)
+        except BaseException:  # nothing is left of it, so that other runs may follow
+            self._end = start
+            with suppress(OSError):
+                file.truncate(start)
+            raise
+        length, table = self._end - start, summing.table()
+        self._write([table, bytes(-(self._end + len(table)) % ALIGNMENT)])
+        checksum = xxh3_64_intdigest(table)
+        run = Run(self.name, start, length, rows, sized.bytes, low, high, checksum=checksum, weight=sized.weight)
         self._runs.append(run)
         return run
+
+    def _write_rows(self, batches: Iterable[pa.RecordBatch], summing: Summing) -> int:
+        """Write the streams of a run, which are summed up; how many rows they have."""
+        rows, schema = 0, None
+
+        def write(*buffers: bytes | pa.Buffer) -> None:
+            for buffer in buffers:
+                summing.add(memoryview(buffer))
+            self._write(buffers)
+
+        for batch in batches:
+            if batch.schema != schema:  # the first, or one that has wider columns
+                write(*([_END_OF_STREAM] if schema else []), batch.schema.serialize())
+                schema = batch.schema
+            rows += batch.num_rows
+            write(batch.serialize())
+        write(_END_OF_STREAM)
+        return rows
 
     @disk_errors_told()
     def finish(self) -> None:
         """Write the directory and return when the file is on disk; nothing if no run was added."""
-        if self._handle < 0:
+        self._finished = True
+        if self._file is None:
             return
-        runs = [{"offset": run.offset, "length": run.length, "rows": run.rows} for run in self._runs]
+        runs = [{name: getattr(run, name) for name in LISTED} for run in self._runs]
         directory = json.dumps({"runs": runs}).encode()
-        self._write([directory, len(directory).to_bytes(4, "little"), MAGIC])
-        self._files.sync(self._handle)
-        self.close()
+        self._write([directory, TRAILER.pack(xxh3_64_intdigest(directory), len(directory), MAGIC)])
+        self._file.finish()
+        self._file = None
 
     def abandon(self) -> None:
-        """Remove the file, if there is one."""
-        if self._runs or self._handle >= 0:
+        """Remove the file, if there is one; there will be none."""
+        self._finished = True
+        if self._runs or self._file is not None:
             self.close()
-            self._files.remove(self.path)
+            self._files.remove(self.name)
 
-    def _open(self) -> int:
-        if self._handle < 0:
-            self._files.make_folder(os.path.dirname(self.path))
-            self._files.remove(self.path)  # of whoever had this name before, who may still be read
-            self._handle = self._files.open(self.path, create=True)
-        return self._end
+    def _open(self) -> NewFile:
+        if self._finished:
+            msg = "nothing is added to a file that is finished"
+            raise ValueError(msg)
+        if self._file is None:
+            self._file = self._files.create(self.name, steadily=self._steadily)
+        return self._file
 
     def close(self) -> None:
         """Give the file back without making it lasting; done again, it does nothing."""
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            self._files.close(handle)
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
-    def _write(self, buffers: list[bytes | pa.Buffer]) -> None:
-        self._files.write(self._handle, [memoryview(buffer) for buffer in buffers], self._end)
+    def _write(self, buffers: Sequence[bytes | pa.Buffer]) -> None:
+        assert self._file is not None
+        self._file.write([memoryview(buffer) for buffer in buffers])
         self._end += sum(len(buffer) for buffer in buffers)
 
 
 class _Sized:
-    """Tables, and how many bytes those had that were taken."""
+    """Tables; how many bytes those had that were taken, and what their weights come to, if they have some."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         self.bytes = 0
+        self.weight: int | None = 0
         self._tables = tables
 
     def __iter__(self) -> Iterator[pa.Table]:
         for table in self._tables:
             self.bytes += table.nbytes
+            if self.weight is not None:
+                has_weights = WEIGHT in table.schema.names
+                self.weight = self.weight + int(numbers(table, WEIGHT).sum()) if has_weights else None
             yield table
 
 

@@ -14,6 +14,10 @@ from headwater.errors import HeadwaterError, Unavailable
 from headwater.lock import Lock, forget_in_child
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_of_the_parent: list[object] = []
+"""What a forked child must not even close: kept, so that it is not."""
+_READING = 4
+"""So many threads read at the same time; another one waits for one of them."""
 
 
 class Database:
@@ -21,6 +25,9 @@ class Database:
 
     Writers queue on a lock file of ours (`<path>.lock`) before they ask SQLite for its own, so that a waiting
     one is woken at once and the holder can be named. `committed` is called after each write that returned.
+
+    Reads have connections of their own, so none waits for a write, which may take as long as the disk does; they
+    see what was committed when they began.
     """
 
     def __init__(self, path: str, *, committed: Callable[[str], None] | None = None) -> None:
@@ -29,8 +36,8 @@ class Database:
         self._threads = threading.RLock()
         self._committed = committed
         self._closed = False
-        self._pid = -1
-        self._connection: sqlite3.Connection
+        self._writing = _Connection(path)
+        self._reading = [_Connection(path) for _ in range(_READING)]
         forget_in_child(self)
         _databases.add(self)
 
@@ -38,7 +45,8 @@ class Database:
         """Only one may change a new file to WAL: of two at once, SQLite fails both."""
         with self._threads, self._lock:
             try:
-                self._open().execute("PRAGMA journal_mode = WAL")
+                self._check_open()
+                self._writing.open().execute("PRAGMA journal_mode = WAL")
             except sqlite3.Error as error:
                 raise self._unavailable(error) from error
 
@@ -49,30 +57,26 @@ class Database:
     def before_fork(self) -> None:
         """A connection does not survive a fork: in a child that inherits it, locks seem held that are not."""
         self._threads.acquire()
-        if self._pid == os.getpid() and not self._connection.in_transaction:
-            self._connection.close()
-            self._pid = -1
+        for each in (self._writing, *self._reading):
+            each.threads.acquire()
+            each.close()
 
     def after_fork_in_parent(self) -> None:
-        """Go on; the connection is opened again when it is needed."""
+        """Go on; the connections are opened again when they are needed."""
+        for each in (self._writing, *self._reading):
+            each.threads.release()
         self._threads.release()
 
     def after_fork(self) -> None:
         """Begin anew in the child."""
+        _of_the_parent.append((self._writing, self._reading))
         self._threads = threading.RLock()
-        self._pid = -1
+        self._writing = _Connection(self.path)
+        self._reading = [_Connection(self.path) for _ in range(_READING)]
 
-    def _open(self) -> sqlite3.Connection:
+    def _check_open(self) -> None:
         if self._closed:
             raise HeadwaterError("the pipeline is closed", where=self.path, hint="open it again")
-        if self._pid != os.getpid():
-            try:
-                connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
-                connection.execute("PRAGMA synchronous = FULL")
-            except sqlite3.Error as error:
-                raise self._unavailable(error) from error
-            self._connection, self._pid = connection, os.getpid()
-        return self._connection
 
     def _unavailable(self, error: sqlite3.Error) -> Unavailable:
         return Unavailable(
@@ -90,7 +94,8 @@ class Database:
                 msg = f"the metadata store is being written by process {self._lock.holder()}"
                 raise Unavailable(msg, where=self.path, retry=True)
             try:
-                connection = self._open()
+                self._check_open()
+                connection = self._writing.open()
                 if not durable:
                     connection.execute("PRAGMA synchronous = NORMAL")
                 try:
@@ -115,11 +120,26 @@ class Database:
 
     def all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """All rows that a statement gives."""
-        with self._threads:
+        with self._free() as connection:
             try:
-                return self._open().execute(sql, values).fetchall()
+                return connection.open().execute(sql, values).fetchall()
             except sqlite3.Error as error:
                 raise self._unavailable(error) from error
+
+    @contextmanager
+    def _free(self) -> Iterator[_Connection]:
+        """A connection to read by that no other thread uses."""
+        for each in self._reading:
+            if each.threads.acquire(blocking=False):
+                break
+        else:
+            each = self._reading[threading.get_ident() % _READING]
+            each.threads.acquire()
+        try:
+            self._check_open()
+            yield each
+        finally:
+            each.threads.release()
 
     def one(self, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
         """The first row that a statement gives, if any."""
@@ -129,11 +149,37 @@ class Database:
     def close(self) -> None:
         """Give back what it holds; it may not be used afterwards."""
         with self._threads:
-            if self._pid == os.getpid():
-                self._connection.close()
-            self._pid = -1
             self._closed = True
+            for each in (self._writing, *self._reading):
+                with each.threads:
+                    each.close()
             self._lock.close()
+
+
+class _Connection:
+    """A connection to the file, opened when it is first needed; for who holds `threads`."""
+
+    def __init__(self, path: str) -> None:
+        self.threads = threading.RLock()
+        self._path = path
+        self._opened: sqlite3.Connection | None = None
+
+    def open(self) -> sqlite3.Connection:
+        if self._opened is None:
+            opened = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30.0)
+            try:
+                opened.execute("PRAGMA synchronous = FULL")
+            except sqlite3.Error:
+                opened.close()
+                raise
+            self._opened = opened
+        return self._opened
+
+    def close(self) -> None:
+        """Close it; not inside a write, which the thread that forks is in itself."""
+        if self._opened is not None and not self._opened.in_transaction:
+            self._opened.close()
+            self._opened = None
 
 
 def _before_fork() -> None:

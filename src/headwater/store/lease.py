@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from headwater.errors import LeaseHeld, Unavailable
-from headwater.lock import Lock, forget_in_child, is_held
+from headwater.liveness import Hold, Liveness
+from headwater.lock import Lock, forget_in_child
 from headwater.process import ProcessIdentity
 from headwater.store.records import LeaseRecord
 from headwater.store.store import Store
@@ -15,34 +15,37 @@ _PATIENCE = 2.0
 
 
 class Lease:
-    """The right to commit ticks, as an epoch in the store plus a lock that dies with its holder.
+    """The right to commit ticks, as an epoch in the store plus a name that is held while its holder lives.
 
-    The store's row names the epoch and the holder; `lease.<epoch>` in the folder is locked by the holder while
-    it lives. `acquire` takes over from a dead holder at once and refuses a living one; `take_over` replaces a
-    living one too: the raised epoch makes every later commit of the old holder fail with `Fenced`.
+    The store's row names the epoch and the holder, who holds `lease.<epoch>`; `where` is for people. `acquire`
+    takes over from a dead holder at once and refuses a living one; `take_over` replaces a living one too: the
+    raised epoch makes every later commit of the old holder fail with `Fenced`.
     """
 
-    def __init__(self, store: Store, folder: str) -> None:
+    def __init__(self, store: Store, liveness: Liveness, where: str) -> None:
         self.epoch = 0
+        self.where = where
         self._store = store
-        self._folder = folder
-        self._lock: Lock | None = None
+        self._liveness = liveness
+        self._held: Hold | None = None
         forget_in_child(self)
 
     def after_fork(self) -> None:
         """The lease stays with the parent."""
-        self.epoch, self._lock = 0, None
+        self.epoch, self._held = 0, None
 
-    def _path(self, epoch: int) -> str:
-        return os.path.join(self._folder, f"lease.{epoch}")
+    @property
+    def holds(self) -> bool:
+        """Whether this process drives, as far as it knows."""
+        return self._held is not None
 
     def acquire(self) -> int:
         """Become the driver if nobody living is; `LeaseHeld` otherwise. Returns the epoch."""
-        if self._lock is not None:
+        if self._held is not None:
             return self.epoch
         record = self._store.lease()
-        if record.holder and is_held(self._path(record.epoch)):
-            raise self._held(record)
+        if record.holder and self._liveness.is_alive(_name(record.epoch)):
+            raise self._is_held(record, record.epoch)
         return self._become(record)
 
     def take_over(self) -> int:
@@ -64,7 +67,7 @@ class Lease:
             pass  # another process has the holder's number
         blocking = f"process {writer}"
         msg = f"{blocking} sits in a write of the store"
-        raise LeaseHeld(msg, holder=blocking, where=self._folder, hint="continue or stop that process")
+        raise LeaseHeld(msg, holder=blocking, where=self.where, hint="continue or stop that process")
 
     def kill_if_holding(self, lock: Lock, record: LeaseRecord) -> bool:
         """Kill the replaced holder if it is the one that sits on this lock; False if it is someone else."""
@@ -72,47 +75,46 @@ class Lease:
         return holder is not None and lock.holder() == holder.pid and holder.kill()
 
     def _become(self, record: LeaseRecord, *, timeout: float | None = None) -> int:
-        """Lock the next epoch's file first, so that whoever reads the new row finds its holder alive."""
+        """Hold the next epoch's name first, so that whoever reads the new row finds its holder alive."""
         epoch = record.epoch + 1
-        lock = Lock(self._path(epoch))
-        if not lock.acquire(timeout=0):
-            raise self._held(record)
+        held = self._liveness.hold(_name(epoch))
+        if held is None:
+            raise self._is_held(record, epoch)
         try:
             identity = dataclasses.asdict(ProcessIdentity.own())
             self.epoch = self._store.raise_epoch(identity, seen=record.epoch, timeout=timeout)
         except BaseException:
-            lock.release()
-            lock.close()
+            held.release()
             raise
-        self._lock = lock
+        self._held = held
         for old in range(max(1, epoch - 3), epoch):
-            if not is_held(self._path(old)):
-                _remove(self._path(old))
+            self._liveness.forget(_name(old))
         return self.epoch
 
-    def _held(self, record: LeaseRecord) -> LeaseHeld:
-        holder = str(_identity(record) or "another process")
-        return LeaseHeld(
-            f"{holder} drives this pipeline",
-            holder=holder,
-            where=self._folder,
-            hint="stop it, or call take_over() if it is stuck",
-        )
+    def _is_held(self, record: LeaseRecord, epoch: int) -> LeaseHeld:
+        """The error for an epoch that somebody holds: whom the store names, unless another has just come."""
+        known, pid = _identity(record), self._liveness.who(_name(epoch))
+        told = known if known is not None and pid in {None, known.pid} else None
+        holder = str(told or (f"process {pid}" if pid else "another process"))
+        hint = "stop it, or call take_over() if it is stuck"
+        return LeaseHeld(f"{holder} drives this pipeline", holder=holder, where=self.where, hint=hint)
 
     def release(self) -> None:
         """Give the lease up, so that the next driver need not wait for this process to end."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock.close()
-            self._lock = None
+        held, self._held = self._held, None
+        if held is not None:
+            held.release()
 
 
 def _identity(record: LeaseRecord) -> ProcessIdentity | None:
     return ProcessIdentity(**record.holder) if record.holder else None
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
+def _name(epoch: int) -> str:
+    return f"lease.{epoch}"
+
+
+def driving(store: Store, liveness: Liveness) -> LeaseRecord | None:
+    """Who drives at this moment; None if nobody living does."""
+    record = store.lease()
+    return record if record.holder and liveness.is_alive(_name(record.epoch)) else None

@@ -4,43 +4,52 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from headwater import crashpoint
-from headwater.errors import DeclarationChanged, Fenced, HeadwaterError
+from headwater.errors import DeclarationChanged, Fenced, Unavailable
+from headwater.store.cursors import (
+    KEEP_FILLING,
+    NOT_NEEDED,
+    SqliteCursors,
+    forget_of,
+    give_up,
+    go_on_with,
+    keep_cuts,
+    note_behind,
+)
 from headwater.store.database import Database
-from headwater.store.records import Declaration, LeaseRecord, RunRecord, TickRecord
+from headwater.store.news import TickNews
+from headwater.store.opened import Opened
+from headwater.store.records import DRIVER, Declaration, LeaseRecord, RunRecord, TickRecord
+from headwater.store.seal import opened, sealed, unchecked
+from headwater.store.tables import is_current, make_tables
+from headwater.store.transactions import SqliteTransactions
+from headwater.watch import Watch
 
-FORMAT = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS declarations (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, spec TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS transactions (
-    id BLOB PRIMARY KEY, committed INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS ticks (
-    number INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, at INTEGER NOT NULL, cut TEXT NOT NULL,
-    detail TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS runs (
-    name TEXT PRIMARY KEY, tick INTEGER NOT NULL, arrangement TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS runs_by_arrangement ON runs (arrangement, tick);
-CREATE INDEX IF NOT EXISTS runs_by_tick ON runs (tick);
-CREATE TABLE IF NOT EXISTS lease (
-    one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, holder TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS starts (
-    topic INTEGER NOT NULL, partition INTEGER NOT NULL, first INTEGER NOT NULL,
-    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
-"""
-
-_EXPIRE_RUNS = """
-DELETE FROM runs WHERE CASE WHEN arrangement LIKE '%/changes' THEN tick <= ? ELSE NOT EXISTS (
+_EXPIRE_RUNS = f"""
+DELETE FROM runs WHERE CASE WHEN arrangement LIKE '%/changes' THEN tick <= ? AND {NOT_NEEDED} ELSE NOT EXISTS (
     SELECT 1 FROM ticks WHERE ticks.number >= runs.tick AND NOT EXISTS (
         SELECT 1 FROM runs AS later
         WHERE later.arrangement = runs.arrangement AND later.tick > runs.tick AND later.tick <= ticks.number)) END
-"""
+"""  # noqa: S608  all of it is ours
 """Details of changes go by age; others go when every kept tick at or after them has a newer one."""
+_ARRANGEMENTS = """
+WITH RECURSIVE known (arranged) AS (
+    SELECT min(arrangement) FROM runs UNION ALL
+    SELECT (SELECT min(arrangement) FROM runs WHERE arrangement > arranged) FROM known WHERE arranged IS NOT NULL)
+SELECT arrangement, tick, detail FROM known JOIN runs ON arrangement = arranged AND tick = (
+    SELECT max(each.tick) FROM runs AS each WHERE each.arrangement = arranged AND each.tick <= ?)
+"""
+"""From name to name by the index: of changes that a cursor needs there may be very many."""
+_DROP = "DELETE FROM runs WHERE (arrangement = ? OR substr(arrangement, 1, ?) = ?)"
+
+
+def _below(name: str) -> tuple[str, int, str]:
+    """What an arrangement, and those below it, are recognised by."""
+    return name, len(name) + 1, name + "/"
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -52,10 +61,12 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return "it is already declared differently: " + "; ".join(parts)
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in filter(str.strip, _TABLES.split(";")):
-        connection.execute(statement)
-    connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
+def _declaration(name: str, kind: str, number: int, text: str) -> Declaration:
+    return Declaration(name, kind, number, opened(text, f"the declaration of {name}", name, kind))
+
+
+def _detail(arrangement: str, tick: int, text: str) -> Mapping[str, Any]:
+    return opened(text, f"{arrangement} at tick {tick}", tick, arrangement)
 
 
 def _rename(connection: sqlite3.Connection, made: Declaration) -> None:
@@ -66,32 +77,56 @@ def _rename(connection: sqlite3.Connection, made: Declaration) -> None:
     ).rowcount
     renamed = connection.execute(
         "UPDATE declarations SET name = ?, spec = ? WHERE number = ?",
-        (made.name, json.dumps(made.spec, sort_keys=True), made.number),
+        (made.name, sealed(made.spec, made.name, made.kind), made.number),
     ).rowcount
     if not gone or not renamed:
         msg = "it, or what was to replace it, was dropped in the meantime"
         raise DeclarationChanged(msg, where=made.name, retry=True)
+    go_on_with(connection, before, made.number)
 
 
-class SqliteStore:
+def _forget_before(
+    connection: sqlite3.Connection, tick: int, *, alone: bool, anew: Mapping[str, Mapping[str, Any] | None]
+) -> None:
+    """Forget what is built again at a tick: everything, or some arrangements."""
+    built = f"what it reads was built again at tick {tick}"
+    if alone:
+        give_up(connection, None, built)
+        keep_cuts(connection)
+        connection.execute("DELETE FROM ticks")
+        connection.execute("DELETE FROM runs")
+    for name, beginning in anew.items():
+        give_up(connection, name, built)
+        connection.execute(_DROP, _below(name))
+        if beginning is not None:
+            row = (f"{name}@0", 0, name, sealed(beginning, 0, name))
+            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", row)
+
+
+class SqliteStore(SqliteTransactions):
     """A store in one file that many processes share; see `Store` for the contract."""
 
     def __init__(self, path: str, *, database: Database | None = None) -> None:
         self.path = path
-        self._database = database or Database(path)
+        super().__init__(database or Database(path))
+        self._declared, self._detailed = Opened[Declaration](), Opened[Mapping[str, Any]]()
         if not self._has_tables():
             self._database.become_wal()
             with self._database.write() as connection:
-                _make_tables(connection)
+                make_tables(connection)
+        self._cursors = SqliteCursors(self._database)
+        self._news = TickNews(f"{path}.ticks")
 
     def _has_tables(self) -> bool:
         if not self._database.one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
             return False
         found = self._database.one("SELECT value FROM meta WHERE name = 'format'")
-        if found and int(found[0]) != FORMAT:
-            msg = f"this folder was written in format {found[0]}, and this version reads format {FORMAT}"
-            raise HeadwaterError(msg, where=self.path, hint="use the version of headwater that wrote it")
-        return found is not None
+        return found is not None and is_current(found[0], self.path)
+
+    @property
+    def cursors(self) -> SqliteCursors:
+        """See `Store.cursors`."""
+        return self._cursors
 
     # -- declarations
 
@@ -103,7 +138,7 @@ class SqliteStore:
             with self._database.write() as connection:
                 connection.execute(
                     "INSERT OR IGNORE INTO declarations (name, kind, spec) VALUES (?, ?, ?)",
-                    (name, kind, text),
+                    (name, kind, sealed(spec, name, kind)),
                 )
             crashpoint.reach("declare.stored")
             found = self.find(name)
@@ -120,87 +155,59 @@ class SqliteStore:
     def find(self, name: str) -> Declaration | None:
         """See `Store.find`."""
         row = self._database.one("SELECT name, kind, number, spec FROM declarations WHERE name = ?", (name,))
-        return Declaration(row[0], row[1], row[2], json.loads(row[3])) if row else None
+        return _declaration(*row) if row else None
 
     def declarations(self) -> dict[str, Declaration]:
         """See `Store.declarations`."""
         rows = self._database.all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
-        return {name: Declaration(name, kind, number, json.loads(spec)) for name, kind, number, spec in rows}
+        made = self._declared.all({row: partial(_declaration, *row) for row in rows})
+        return {each.name: each for each in made}
 
     def forget(self, declaration: Declaration) -> bool:
         """See `Store.forget`."""
         known = (declaration.number, declaration.name)
         with self._database.write() as connection:
             found = connection.execute("DELETE FROM declarations WHERE number = ? AND name = ?", known)
+            if found.rowcount:
+                forget_of(connection, declaration.number)
         return found.rowcount > 0
 
     def amend(self, declaration: Declaration) -> bool:
         """See `Store.amend`."""
-        known = (json.dumps(declaration.spec, sort_keys=True), declaration.number, declaration.name)
+        text = sealed(declaration.spec, declaration.name, declaration.kind)
+        known = (text, declaration.number, declaration.name)
         with self._database.write() as connection:
             found = connection.execute("UPDATE declarations SET spec = ? WHERE number = ? AND name = ?", known)
         return found.rowcount > 0
 
-    # -- transactions
-
-    def decide(
-        self,
-        transaction: bytes,
-        *,
-        committed: bool,
-        at: int,
-        kept: Mapping[str, str] | None = None,
-        durable: bool = True,
-    ) -> bool:
-        """See `Store.decide`."""
-        with self._database.write(durable=durable) as connection:
-            added = connection.execute(
-                "INSERT OR IGNORE INTO transactions VALUES (?, ?, ?)", (transaction, int(committed), at)
-            ).rowcount
-            if not added:
-                found = connection.execute(
-                    "SELECT committed FROM transactions WHERE id = ?", (transaction,)
-                ).fetchone()
-                return bool(found[0])
-            if committed and kept:
-                connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(kept.items()))
-        return committed
-
-    def decision(self, transaction: bytes) -> bool | None:
-        """See `Store.decision`."""
-        row = self._database.one("SELECT committed FROM transactions WHERE id = ?", (transaction,))
-        return bool(row[0]) if row else None
-
-    def kept(self, name: str) -> str | None:
-        """See `Store.kept`."""
-        row = self._database.one("SELECT value FROM kept WHERE name = ?", (name,))
-        return str(row[0]) if row else None
-
-    def keep(self, values: Mapping[str, str]) -> None:
-        """See `Store.keep`."""
-        with self._database.write() as connection:
-            connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", list(values.items()))
-
     # -- the lease and ticks
 
-    def lease(self) -> LeaseRecord:
+    def lease(self, name: str = DRIVER) -> LeaseRecord:
         """See `Store.lease`."""
-        row = self._database.one("SELECT epoch, holder FROM lease")
+        row = self._database.one("SELECT epoch, holder FROM leases WHERE name = ?", (name,))
         return LeaseRecord(row[0], json.loads(row[1])) if row else LeaseRecord(0, {})
 
-    def raise_epoch(self, holder: Mapping[str, Any], *, seen: int, timeout: float | None = None) -> int:
+    def raise_epoch(
+        self, holder: Mapping[str, Any], *, seen: int, timeout: float | None = None, name: str = DRIVER
+    ) -> int:
         """See `Store.raise_epoch`."""
         with self._database.write(timeout=timeout) as connection:
-            if self.lease().epoch != seen:
-                msg = "another process became the driver in the meantime"
+            if self.lease(name).epoch != seen:
+                msg = f"another process became the {name} in the meantime"
                 raise Fenced(msg, where=self.path)
             connection.execute(
-                "INSERT OR REPLACE INTO lease VALUES (1, ?, ?)", (seen + 1, json.dumps(dict(holder)))
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (name, seen + 1, json.dumps(dict(holder)))
             )
         return seen + 1
 
     def commit(
-        self, tick: TickRecord, *, epoch: int, alone: bool = False, renamed: Collection[Declaration] = ()
+        self,
+        tick: TickRecord,
+        *,
+        epoch: int,
+        alone: bool = False,
+        renamed: Collection[Declaration] = (),
+        anew: Mapping[str, Mapping[str, Any] | None] | None = None,
     ) -> None:
         """See `Store.commit`."""
         with self._database.write() as connection:
@@ -211,17 +218,21 @@ class SqliteStore:
                 raise Fenced(msg, where=self.path)
             for each in renamed:
                 _rename(connection, each)
-            if alone:
-                connection.execute("DELETE FROM ticks")
-                connection.execute("DELETE FROM runs")
+            _forget_before(connection, tick.number, alone=alone, anew=anew or {})
+            cut = json.dumps(dict(tick.cut))
+            sealed_detail = sealed(tick.detail, tick.number, tick.at, cut)
             connection.execute(
-                "INSERT INTO ticks VALUES (?, ?, ?, ?, ?)",
-                (tick.number, epoch, tick.at, json.dumps(dict(tick.cut)), json.dumps(dict(tick.detail))),
+                "INSERT INTO ticks VALUES (?, ?, ?, ?, ?)", (tick.number, epoch, tick.at, cut, sealed_detail)
             )
             connection.executemany(
                 "INSERT INTO runs VALUES (?, ?, ?, ?)",
-                [(run.name, tick.number, run.arrangement, json.dumps(dict(run.detail))) for run in tick.runs],
+                [
+                    (run.name, tick.number, run.arrangement, sealed(run.detail, tick.number, run.arrangement))
+                    for run in tick.runs
+                ],
             )
+        crashpoint.reach("tick.stored")
+        self._news.announce(tick.number)
 
     def _check_epoch(self, epoch: int, consequence: str) -> None:
         current = self.lease().epoch
@@ -239,25 +250,23 @@ class SqliteStore:
         row = self._database.one("SELECT number, at, cut, detail FROM ticks WHERE number = ?", (number,))
         if row is None:
             return None
-        runs = self._database.all(
+        detail = opened(row[3], f"tick {number}", *row[:3])
+        return TickRecord(row[0], row[1], json.loads(row[2]), self._runs(number), detail)
+
+    def _runs(self, number: int) -> tuple[RunRecord, ...]:
+        """What a tick added; not checked, since who needs the state asks for `arrangements`."""
+        rows = self._database.all(
             "SELECT name, arrangement, detail FROM runs WHERE tick = ? ORDER BY name", (number,)
         )
-        return TickRecord(
-            row[0],
-            row[1],
-            json.loads(row[2]),
-            tuple(RunRecord(name, arrangement, json.loads(detail)) for name, arrangement, detail in runs),
-            json.loads(row[3]),
+        return tuple(
+            RunRecord(name, arrangement, unchecked(text, f"{arrangement} at tick {number}"))
+            for name, arrangement, text in rows
         )
 
     def arrangements(self, tick: int) -> dict[str, Mapping[str, Any]]:
         """See `Store.arrangements`."""
-        rows = self._database.all(
-            "SELECT arrangement, detail FROM runs JOIN (SELECT arrangement, max(tick) AS tick FROM runs "
-            "WHERE tick <= ? GROUP BY arrangement) USING (arrangement, tick)",
-            (tick,),
-        )
-        return {arrangement: json.loads(detail) for arrangement, detail in rows}
+        rows = self._database.all(_ARRANGEMENTS, (tick,))
+        return {arrangement: _detail(arrangement, since, detail) for arrangement, since, detail in rows}
 
     def details(self, arrangement: str, *, after: int, until: int) -> list[tuple[int, Mapping[str, Any]]]:
         """See `Store.details`."""
@@ -265,7 +274,7 @@ class SqliteStore:
             "SELECT tick, detail FROM runs WHERE arrangement = ? AND tick > ? AND tick <= ? ORDER BY tick",
             (arrangement, after, until),
         )
-        return [(tick, json.loads(detail)) for tick, detail in rows]
+        return [(tick, _detail(arrangement, tick, detail)) for tick, detail in rows]
 
     def ticks(self) -> list[tuple[int, int]]:
         """See `Store.ticks`."""
@@ -278,6 +287,9 @@ class SqliteStore:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS keeping (number INTEGER PRIMARY KEY)")
             connection.execute("DELETE FROM keeping")
             connection.executemany("INSERT OR IGNORE INTO keeping VALUES (?)", [(number,) for number in keep])
+            note_behind(connection)
+            keep_cuts(connection)
+            connection.execute(KEEP_FILLING)
             connection.execute(
                 "DELETE FROM ticks WHERE number NOT IN keeping AND number < (SELECT max(number) FROM ticks)"
             )
@@ -286,14 +298,34 @@ class SqliteStore:
     def drop_arrangements(self, prefix: str) -> None:
         """See `Store.drop_arrangements`."""
         with self._database.write() as connection:
-            connection.execute(
-                "DELETE FROM runs WHERE arrangement = ? OR substr(arrangement, 1, ?) = ?",
-                (prefix, len(prefix) + 1, prefix + "/"),
-            )
+            connection.execute(f"{_DROP} AND (arrangement NOT LIKE '%/changes' OR {NOT_NEEDED})", _below(prefix))
 
     def files(self) -> list[Mapping[str, Any]]:
         """See `Store.files`."""
-        return [json.loads(detail) for (detail,) in self._database.all("SELECT detail FROM runs")]
+        rows = self._database.all("SELECT arrangement, tick, detail FROM runs")
+        return self._detailed.all({row: partial(_detail, *row) for row in rows})
+
+    def check(self) -> None:
+        """See `Store.check`."""
+        ((said,),) = self._database.all("PRAGMA quick_check(1)")
+        if said != "ok":
+            raise Unavailable(
+                f"the metadata store is damaged: {said}", where=self.path, hint="restore headwater.db from a backup"
+            )
+
+    def faults(self) -> list[str]:
+        """See `Store.faults`."""
+        found = [str(said) for (said,) in self._database.all("PRAGMA integrity_check") if said != "ok"]
+        names = [name for (name,) in self._database.all("SELECT name FROM kept ORDER BY name")]
+        ticks = [number for number, _ in self.ticks()]
+        reads: list[Callable[[], object]] = [self.declarations, self.files, self._cursors.all]
+        reads += [*(partial(self.kept, name) for name in names), *(partial(self.tick, number) for number in ticks)]
+        for read in reads:
+            try:
+                read()
+            except Unavailable as error:
+                found.append(error.what)
+        return found
 
     # -- the log's beginnings
 
@@ -309,6 +341,10 @@ class SqliteStore:
     def starts(self, topic: int) -> dict[int, int]:
         """See `Store.starts`."""
         return dict(self._database.all("SELECT partition, first FROM starts WHERE topic = ?", (topic,)))
+
+    def watch(self) -> Watch:
+        """See `Store.watch`."""
+        return self._news.watch()
 
     def writer(self) -> int | None:
         """See `Store.writer`."""

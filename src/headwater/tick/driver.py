@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+
+import pyarrow as pa
 
 from headwater import crashpoint
+from headwater.catalog.amendment import amend
+from headwater.catalog.catalog import Catalog
+from headwater.catalog.names import owner_of
+from headwater.catalog.relation import Relation
 from headwater.clock import Clock
-from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, Unavailable
-from headwater.files import Files, disk_errors_told
+from headwater.errors import DeclarationChanged, Fenced, HeadwaterError, LeaseHeld, Unavailable
+from headwater.files import disk_errors_told
 from headwater.log import Cut, Log
-from headwater.read.relation import Relation
-from headwater.spark.engine import Engine
-from headwater.state.manifest import files_of
+from headwater.plan.engine import Engine
+from headwater.plan.sharing import Split
+from headwater.spark.session.quiet import quiet
+from headwater.state.damage import noted
+from headwater.state.files import StateFiles
 from headwater.state.pins import Pins
-from headwater.state.ready import ready
-from headwater.store import Declaration, Lease, Store, TickRecord
+from headwater.store import EntryDamaged, Faults, Lease, Store, TickRecord
+from headwater.tick.attempts import Attempts, JavaEnds
 from headwater.tick.computation import Computation
-from headwater.tick.merging import Merging
-from headwater.tick.past import SHARES, Declared, Past
+from headwater.tick.cursors import LateCursors
+from headwater.tick.deciding import Decided, Deciding, Planning, Renewing, known_cut
+from headwater.tick.history import History
+from headwater.tick.losses import instead, read_again
+from headwater.tick.merging import Merged, Merging
+from headwater.tick.outcome import Outcome
+from headwater.tick.recovery import Before, Recovery
 from headwater.tick.report import Tick
 from headwater.tick.state import TickState
-from headwater.tick.sweep import clear_scratch, expire, sweep
-from headwater.tick.views import Attempts, Views
-from headwater.views.sharing import Split
+from headwater.tick.sweep import clear_scratch, clear_tick, expire, sweep
+from headwater.tick.threads import Threads
+from headwater.tick.views import Views
 
 SMALL_ROWS = 20_000
 """A view whose inputs changed by no more rows is computed in this process."""
+VIEW_SECONDS = 600.0
+"""A view that does not come to an end is given up after so long, and later if it has many rows to look at."""
 _THREADS = 4
 _SWEEP_EVERY = 10
 
@@ -46,30 +57,27 @@ class Retention:
     seconds: float
 
 
-class Planning(Protocol):
-    """Whoever knows the plans of views."""
-
-    def split(self, view: Declaration) -> Split:
-        """The plan of a view, without what is kept elsewhere."""
-        ...
-
-    def share_anew(self) -> None:
-        """Decide anew what views share, since nothing of it is there any more."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Work:
-    """What a tick has to do: take in the log between two cuts; all of it, if the state is built anew."""
+    """What a tick has to do: take in the log between two cuts; all of it, if the state is built `anew`.
+
+    What is `lost` is built again, for a `reason`.
+    """
 
     number: int
     cut: Cut
     after: Cut
-    declared: Declared
+    catalog: Catalog
+    splits: Mapping[str, Split]
     views: Views
     state: TickState
-    topics: Mapping[str, int]
     anew: bool
+    lost: Collection[str]
+    reason: str
+
+    def is_needed(self, outcome: Outcome) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.cut.rows or self.lost or not self.state.is_empty or self.views.is_news(outcome))
 
 
 class Driver:
@@ -79,230 +87,239 @@ class Driver:
         self,
         store: Store,
         log: Log,
-        folder: str,
+        files: StateFiles,
+        scratch: StateFiles,
+        pins: Pins,
         lease: Lease,
         clock: Clock,
         engine: Engine,
-        declared: Callable[[], Declared],
+        catalog: Callable[[], Catalog],
         planning: Planning,
+        renewing: Renewing,
         retention: Retention,
         *,
         max_rows: int,
-        files: Files | None = None,
     ) -> None:
-        self.small_rows = SMALL_ROWS
-        self._store = store
-        self._log = log
-        self._folder = os.path.join(folder, "state")
-        self._scratch = os.path.join(folder, "scratch")
+        self.small_rows, self.view_seconds = SMALL_ROWS, VIEW_SECONDS
+        self._store, self._log = store, log
+        self._files, self._scratch, self._pins = files, scratch, pins
         self._lease = lease
         self._clock = clock
         self.engine = engine
-        self._declared = declared
-        self._planning = planning
+        self._find_catalog = catalog
+        self._known: set[int] = set()
         self._retention = retention
         self._max_rows = max_rows
-        self._files = files or Files()
-        self._pins = Pins(self._folder)
-        self._merging = Merging(self._files, self._folder)
-        self._past = Past(store, log, declared)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tick")
+        self._merging = Merging(files)
+        self._history = History(store, log)
+        self._recovery = Recovery(store, log, files, lease)
+        self._threads = Threads(_THREADS)
         self._functions: object = None
         self._computation: Computation | None = None
-        self._attempts = Attempts()
-        self._checked = 0
-        self._counted = (0, 0)
+        self._attempts = Attempts(JavaEnds(store))
+        self._faults = Faults(store)
+        self._deciding = Deciding(self._history, self._recovery, planning, renewing, self._faults)
+        self._late_cursors = LateCursors(store, files)
+        self._checked, self._failed, self._counted = 0, False, (0, 0)
         self._busy = threading.Lock()
-        ready.begin()
+        files.prefetch()
 
     @disk_errors_told()
     def tick(self) -> Tick | None:
         """Take what is new into every view; None if there is nothing new and nothing to fill."""
-        with self._busy:
+        with self._busy, quiet():
+            self._failed = False
             while True:
+                self._known = set()
                 try:
                     return self._tick()
                 except DeclarationChanged as error:  # a replacement was given up in the moment of its switch
                     if not error.retry:
                         raise
+                except EntryDamaged:
+                    self._checked = 0  # look at everything before the next tick
+                    raise
+                except (Fenced, LeaseHeld):
+                    raise
+                except Exception as error:
+                    if self._was_any_dropped():  # whatever it was, it is done again without that
+                        continue
+                    if not isinstance(error, HeadwaterError) or self._failed or not noted(self._files):
+                        raise
+                    self._failed = True  # it may be damage: once more, without what is found to be damaged
+
+    def _catalog(self) -> Catalog:
+        """What is declared now, which is noted."""
+        found = self._find_catalog()
+        self._known.update(each.number for each in found.relations.values())
+        return found
+
+    def _was_any_dropped(self) -> bool:
+        """Whether something is gone that this tick has found declared."""
+        return not self._known <= {each.number for each in self._store.declarations().values()}
 
     def _tick(self) -> Tick | None:
         started = time.perf_counter()
         self._counted = (self.engine.queries, self.engine.stages.jobs)
         epoch = self._lease.acquire()
-        work = self._work(epoch)
+        work = self._decided(epoch)
         if work is None:
             self._check_current(epoch)
             return None
         try:
-            record = self._record(work, started)
+            outcome = self._computed(work)
+            if not work.is_needed(outcome):
+                work.state.abandon()
+                return None
+            merged = work.state.merge(self._merging)
+            crashpoint.reach("tick.written")
+            record = self._record(work, outcome, merged, started)
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.engine.cancel()
+                self._attempts.forget()  # what was given up has not failed
             work.state.abandon()
             if isinstance(error, Unavailable):  # whoever replaced this driver may have removed files
                 self._check_current(epoch, error)
             raise
         finally:
             self._computation = None
-            shutil.rmtree(os.path.join(self._scratch, work.state.name), ignore_errors=True)
-        if record is None:
-            work.state.abandon()
-            return None
+            clear_tick(self._scratch, work.state.name)
         # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
-        self._store.commit(record, epoch=epoch, alone=work.anew, renamed=work.views.renamed(work.number))
+        renamed = work.views.renamed(outcome, work.number)
+        self._store.commit(record, epoch=epoch, alone=work.anew, renamed=renamed, anew=instead(work.lost))
         crashpoint.reach("tick.committed")
-        self._merging.committed(work.state.crowded, work.state.seen, f"{epoch}-{work.number}")
+        self._merging.committed(merged.crowded, merged.seen, f"{epoch}-{work.number}")
         self._keep_house(epoch, work.number, forced=work.anew)
         return Tick.of(record)
 
-    def _work(self, epoch: int) -> _Work | None:
-        """What there is to do; None if nothing."""
+    def _decided(self, epoch: int) -> _Work | None:
+        """What there is to do; None if nothing. What is to be made anew for it is declared first."""
+        begins = self._checked != epoch
+        if begins:
+            self._store.check()
+            self._files.claim()
         last = self._store.last_tick()
         kept = [number for number, _ in self._store.ticks()]
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
             self._functions = functions
             self._attempts.forget()
-        stale = self._past.stale(last, kept)
-        self._past.renew(stale)
-        found = self._state_before(epoch, last)
-        before = None if found is None else self._past.trusted(found, last, stale)
-        if before is not None and self._past.is_torn(before, last):
-            self._check_rebuildable("something that views share is missing", "restore the pipeline from a backup")
-            before = None
-        if before is None:
-            self._planning.share_anew()
-        declared = self._declared()
-        topics = {n: r.number for n, r in declared.relations.items() if r.kind in {"stream", "table"}}
-        after = _known_cut(last, topics)
-        cut = self._log.cut(list(topics), after=after, target=self._max_rows)
-        views = Views(declared, last, before, self._attempts, oldest=min(kept, default=0), stale=stale)
-        if not cut.rows and not views.waiting and before is not None:
+        catalog = self._catalog()
+        found = self._found(epoch, catalog, last, begins=begins)
+        decided = self._deciding.declarations(catalog, last, kept, found)
+        if decided.amendments or decided.faults:
+            amend(self._store, decided.amendments)
+            for number, fault in decided.faults.items():
+                self._faults.tell(number, fault)
+            catalog = self._catalog()
+        return self._work(epoch, catalog, last, min(kept, default=0), found, decided)
+
+    def _found(self, epoch: int, catalog: Catalog, last: TickRecord | None, *, begins: bool) -> Before:
+        """What the last tick has left; a driver that begins clears away what others have left beside it."""
+        if last is None:
+            return Before({})
+        if begins:
+            self._merging.drive(epoch)
+        found = self._recovery.before(catalog, last, self.engine.meaning, begins=begins, failed=self._failed)
+        if begins and found.is_sound:
+            self._sweep(epoch, last.number)
+            clear_scratch(self._scratch, epoch)
+            self._checked = epoch
+        return found
+
+    def _work(
+        self, epoch: int, catalog: Catalog, last: TickRecord | None, oldest: int, found: Before, decided: Decided
+    ) -> _Work | None:
+        """What a tick has to do, by one catalog, which it goes by to its end; None if there is nothing."""
+        planned, failed = self._deciding.plans(catalog, decided.unable)
+        after = known_cut(last, catalog.topics)
+        cut = self._log.cut(list(catalog.topics), after=after, target=self._max_rows)
+        before = decided.before
+        views = Views(catalog, last, before, self._attempts, oldest=oldest, stale=decided.stale, unable=failed)
+        if not cut.rows and not views.due and before is not None and not found.lost:
             return None
         number = last.number + 1 if last else 1
-        name, forgotten = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}", set(found or ()) - set(before or ())
-        state = TickState(self._files, self._folder, name, before or {}, forgotten)
-        return _Work(
-            number, cut, Cut() if before is None else after, declared, views, state, topics, before is None
-        )
+        name = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}"
+        forgotten = set(found.found or ()) - set(before or ())
+        state = TickState(self._files, name, before or {}, forgotten)
+        for each in planned.values():
+            state.plans |= each.marks
+        splits = {name: each.split for name, each in planned.items()}
+        after = Cut() if before is None else read_again(after, found.lost, catalog)
+        return _Work(number, cut, after, catalog, splits, views, state, before is None, found.lost, found.reason)
 
     @property
     def merging(self) -> bool:
         """Whether runs of the state are being merged beside the ticks."""
         return bool(self._merging.files)
 
-    def filling(self) -> str:
+    @property
+    def filling(self) -> dict[str, int]:
         """The views that are being filled at this moment, and from how many rows; for people who wait."""
-        now = dict(self._computation.filling) if self._computation is not None else {}
-        return ", ".join(f"{name} from {rows:,} rows" for name, rows in now.items())
+        computation = self._computation
+        return dict(computation.filling) if computation is not None else {}
 
     def _check_current(self, epoch: int, cause: BaseException | None = None) -> None:
         current = self._store.lease().epoch
         if current != epoch:
             msg = f"this driver's epoch {epoch} was replaced by {current}; nothing is committed"
-            raise Fenced(msg, where=self._folder, hint="stop this process, or take over again") from cause
+            raise Fenced(msg, where=self._lease.where, hint="stop this process, or take over again") from cause
 
-    def _state_before(self, epoch: int, last: TickRecord | None) -> Mapping[str, Mapping[str, object]] | None:
-        """The arrangements of the last tick; None if all must be built again.
-
-        So it is if files are gone, or if the same SQL may mean something else now.
-        """
-        if last is None:
-            self._files.make_folder(self._folder)
-            return {}
-        found = self._store.arrangements(last.number)
-        if self._checked != epoch:
-            self._merging.drive(epoch)
-            used = {file for detail in found.values() for file in files_of(detail)}
-            self._files.make_folder(self._folder)
-            there = set(self._files.list(self._folder))
-            if used - there:
-                self._check_rebuildable("files of the state are missing", "restore the state folder from a backup")
-                return None
-            if other := self._other_meaning(last):
-                self._check_rebuildable(other, "open the pipeline as it was before")
-                return None
-            self._sweep(epoch, last.number)
-            clear_scratch(self._scratch, epoch)
-            self._checked = epoch
-        return found
-
-    def _other_meaning(self, last: TickRecord) -> str:
-        """What has changed since the last tick of that which expressions depend on."""
-        before = last.detail.get("meaning", {})
-        changed = [
-            f"{what} was {before.get(what, 'another')} and is {now}"
-            for what, now in self.engine.meaning.items()
-            if before.get(what) != now
-        ]
-        return ", ".join(changed)
-
-    def _check_rebuildable(self, reason: str, hint: str) -> None:
-        """The log must still have everything from its beginning."""
-        gone = []
-        for name, relation in self._declared().relations.items():
-            if relation.kind in {"stream", "table"} and relation.topic is not None:
-                for partition in range(relation.topic.partitions):
-                    start = self._log.start(name, partition)
-                    if start:
-                        gone.append(f"{name}, partition {partition}, offsets 0 to {start - 1}")
-        if gone:
-            msg = f"{reason}, and the state cannot be built again: the log has lost {'; '.join(gone)}"
-            raise HeadwaterError(msg, where=self._folder, hint=hint)
-
-    def _computed(self, work: _Work) -> Computation:
+    def _computed(self, work: _Work) -> Outcome:
         """All changes of a tick."""
-        splits = {name: self._planning.split(view) for name, view in work.declared.views.items()}
-        scratch = os.path.join(self._scratch, work.state.name)
+        splits = work.splits
         computation = self._computation = Computation(
-            work.declared.relations,
+            work.catalog.relations,
             {name: keyed for split in splits.values() for name, keyed in split.shared.items()},
             self._log,
             work.state,
             work.after,
             work.cut,
             engine=self.engine,
-            past=self._past,
-            scratch=scratch,
+            history=self._history,
+            scratch=self._scratch,
             small_rows=self.small_rows,
         )
-        self._files.make_folder(scratch)
+        for each, beginning in instead(work.lost).items():
+            if beginning is not None:
+                work.state.touch(each, pa.schema([]))  # it is there from now on, though it may be empty
         computation.tables()
         crashpoint.reach("tick.tables")
-        work.views.compute(computation, splits, self._threads, work.number)
+        threads, engine, seconds = self._threads, self.engine, self.view_seconds
+        outcome = work.views.compute(computation, splits, threads, work.number, engine, seconds)
+        for name, view in outcome.views.items():
+            if view.fault:
+                self._faults.tell(work.catalog.views[name].number, view.fault)
         crashpoint.reach("tick.computed")
-        return computation
+        return outcome
 
-    def _record(self, work: _Work, started: float) -> TickRecord | None:
-        """The tick as it is to be committed, with all of its files on disk; None if nothing came of it."""
-        computation, state, cut, views = self._computed(work), work.state, work.cut, work.views
-        if not cut.rows and not views.news and state.is_empty:
-            return None
-        state.merge(self._merging)
-        crashpoint.reach("tick.written")
+    def _record(self, work: _Work, outcome: Outcome, merged: Merged, started: float) -> TickRecord:
+        """The tick as it is to be committed, with all of its files on disk."""
+        state = work.state
         state.finish()
         crashpoint.reach("tick.synced")
         detail = {
             "seconds": round(time.perf_counter() - started, 6),
-            "rows_in": cut.rows,
-            "rows_out": computation.rows_out,
-            "rows_read": computation.rows_read,
-            "paths": computation.paths,
+            "rows_in": work.cut.rows,
             "queries": self.engine.queries - self._counted[0],
             "jobs": self.engine.stages.jobs - self._counted[1],
-            "rewritten": state.rewritten,
+            "rewritten": merged.rewritten,
             "meaning": self.engine.meaning,
-            "topics": work.topics,
-            "suspended": {name: each.as_dict() for name, each in views.suspended.items()},
-            SHARES: {name: each and each.as_dict() for name, each in views.shared.items()},
+            "topics": dict(work.catalog.topics),
+            **outcome.detail(),
         }
-        records = state.records(work.number, computation.changed)
-        return TickRecord(work.number, self._clock.now(), cut.as_dict(), records, detail)
+        if work.reason:
+            detail["rebuilt"] = work.reason
+        records = state.records(work.number, anew=work.lost)
+        return TickRecord(work.number, self._clock.now(), work.cut.as_dict(), records, detail)
 
     def _keep_house(self, epoch: int, number: int, *, forced: bool) -> None:
         if number % _SWEEP_EVERY and not forced:
             return
-        now = self._clock.now()
+        now, catalog = self._clock.now(), self._catalog()
         limits = self._retention
-        always, while_kept = self._past.needed()
+        self._late_cursors.give_up(now)
+        always, while_kept = self._history.needed(catalog)
         expire(
             self._store,
             self._pins,
@@ -313,38 +330,29 @@ class Driver:
             also=always,
             between=while_kept,
         )
-        self._drop_forgotten(number)
+        self._drop_forgotten(number, catalog)
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)
 
-    def _drop_forgotten(self, number: int) -> None:
+    def _drop_forgotten(self, number: int, catalog: Catalog) -> None:
         """Forget the state of views that are not declared any more, or that no kept version has."""
         oldest = self._store.ticks()[0][0]
-        needed = set(self._declared().shared)
-        for each in self._declared().relations.values():
+        needed = set(catalog.shared)
+        for each in catalog.relations.values():
             now: Relation | None = each
             while now is not None:
-                needed.add(f"{now.kind[0]}{now.number}")
+                needed.add(now.owner)
                 now = now.before if now.since > oldest else None
-        owners = {name.partition("/")[0] for name in self._store.arrangements(number)}
+        owners = {owner_of(name) for name in self._store.arrangements(number)}
         for owner in owners - needed:
             self._store.drop_arrangements(owner)
 
     def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between
-            sweep(self._store, self._files, self._folder, epoch, committed, sparing=self._merging.files)
+            sweep(self._store, self._files, epoch, committed, sparing=self._merging.files)
 
     def close(self) -> None:
         """Stop the threads and Spark."""
         self._merging.close()
-        self._threads.shutdown()
+        self._threads.close()
         self.engine.close()
-
-
-def _known_cut(last: TickRecord | None, topics: Mapping[str, int]) -> Cut:
-    """The last cut, without topics that were dropped since, also if others have their names now."""
-    if last is None:
-        return Cut()
-    cut, known = Cut.from_dict(last.cut), last.detail["topics"]
-    ends = {place: end for place, end in cut.ends.items() if topics.get(place[0]) == known.get(place[0])}
-    return Cut(cut.sequence, ends, cut.rows)

@@ -7,34 +7,39 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from headwater.catalog.relation import Relation
 from headwater.change import HASH, WEIGHT
-from headwater.log import Cut, EmbeddedLog, Log
-from headwater.operators.keys import hashed_schema
-from headwater.operators.table import negated
-from headwater.read.relation import Relation
+from headwater.change.keys import hashed_schema
+from headwater.change.shape import shaped
+from headwater.change.weights import negated
+from headwater.log import Cut, Log, LogSlice
+from headwater.plan.physical import Load
 from headwater.state.arrangement import Arrangement
 from headwater.state.run import Run
-from headwater.state.shape import shaped
-from headwater.tick.pieces import Negated, Piece, arranged_pieces, recorded_pieces
 from headwater.tick.relations import columns_of, stream_rows
+from headwater.tick.slices import NegatedSlice, Slice, arranged_slices, recorded_slices
 from headwater.tick.state import TickState
-from headwater.views.plan import Arranged
 
 
 class Input(Protocol):
-    """Rows with `_weight`, as one table or as pieces for workers."""
+    """Rows with `_weight`, as one table or as slices for workers."""
 
     @property
     def rows(self) -> int:
         """How many there are, or somewhat more."""
         ...
 
+    @property
+    def bytes(self) -> int:
+        """About how much memory they take."""
+        ...
+
     def table(self) -> pa.Table:
         """The columns of the relation and `_weight`."""
         ...
 
-    def pieces(self) -> Sequence[Piece]:
-        """The same in pieces."""
+    def slices(self) -> Sequence[Slice]:
+        """The same in slices."""
         ...
 
 
@@ -55,17 +60,22 @@ class FromLog:
         numbers = range(topic.partitions)
         return sum(self._until.end(topic.name, n) - self._after.end(topic.name, n) for n in numbers)
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of the records in the log."""
+        return sum(each.bytes for each in self._recorded())
+
     def table(self) -> pa.Table:
         """Each record as a row."""
         return stream_rows(self._relation, self._log, self._after, self._until)
 
-    def pieces(self) -> Sequence[Piece]:
-        """The records by extents."""
-        topic, log = self._relation.topic, self._log
-        assert topic is not None
-        assert isinstance(log, EmbeddedLog)
-        extents = log.extents(topic.name, after=self._after, until=self._until)
-        return list(recorded_pieces(self._relation.kind, columns_of(self._relation), extents, self.rows))
+    def slices(self) -> Sequence[Slice]:
+        """The records by slices of the log."""
+        return list(recorded_slices(self._relation.kind, columns_of(self._relation), self._recorded(), self.rows))
+
+    def _recorded(self) -> list[LogSlice]:
+        assert self._relation.topic is not None
+        return self._log.slices(self._relation.topic.name, after=self._after, until=self._until)
 
 
 def is_complete(relation: Relation, log: Log, after: Cut) -> bool:
@@ -73,6 +83,14 @@ def is_complete(relation: Relation, log: Log, after: Cut) -> bool:
     topic = relation.topic
     assert topic is not None
     return all(log.start(topic.name, n) <= after.end(topic.name, n) for n in range(topic.partitions))
+
+
+def beginnings(relation: Relation, log: Log) -> dict[str, int]:
+    """From which offset on a topic is read, by the partitions that have lost their beginning."""
+    topic = relation.topic
+    assert topic is not None
+    starts = {str(number): log.start(topic.name, number) for number in range(topic.partitions)}
+    return {number: start for number, start in starts.items() if start}
 
 
 class FromState:
@@ -93,13 +111,18 @@ class FromState:
         self._state = state
         self._schema = schema
         self._table = table
-        self._arrangement = Arrangement(state.folder, schema, runs)
+        self._arrangement = Arrangement(state.files, schema, runs)
         self._old = old
 
     @property
     def rows(self) -> int:
         """The rows of its runs."""
         return self._arrangement.rows
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes its runs have."""
+        return self._arrangement.bytes
 
     def table(self) -> pa.Table:
         """The rows, from memory if they are there."""
@@ -111,19 +134,19 @@ class FromState:
             self._table = pa.concat_tables(tables) if tables else self._schema.empty_table()
         return self._table
 
-    def pieces(self) -> Sequence[Piece]:
+    def slices(self) -> Sequence[Slice]:
         """The rows by ranges of hashes."""
-        return list(arranged_pieces(self._arrangement, self._state.folder))
+        return list(arranged_slices(self._arrangement, self._state.files))
 
-    def arranged(self, node: Arranged) -> tuple[pa.Table, Arrangement]:
+    def arranged(self, load: Load) -> tuple[pa.Table, Arrangement]:
         """The rows with their hashes, and those before, with the columns of an operator's input."""
-        columns, schema = [*node.columns, HASH, WEIGHT], hashed_schema(node.schema)
-        return shaped(self._whole().select(columns), schema), self.held.select(node.columns, schema)
+        columns, schema = [*load.columns, HASH, WEIGHT], hashed_schema(load.schema)
+        return shaped(self._whole().select(columns), schema), self.held.select(load.columns, schema)
 
     @property
     def held(self) -> Arrangement:
         """The rows that were there before."""
-        return Arrangement(self._state.folder, self._schema, self._old())
+        return Arrangement(self._state.files, self._schema, self._old())
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -142,10 +165,15 @@ class TakenBack:
         """As many as the other has."""
         return self._given.rows
 
+    @property
+    def bytes(self) -> int:
+        """As much as the other."""
+        return self._given.bytes
+
     def table(self) -> pa.Table:
         """The rows with their weights turned around."""
         return negated(self._given.table())
 
-    def pieces(self) -> Sequence[Piece]:
-        """The same in pieces."""
-        return [Negated(piece) for piece in self._given.pieces()]
+    def slices(self) -> Sequence[Slice]:
+        """The same in slices."""
+        return [NegatedSlice(each) for each in self._given.slices()]

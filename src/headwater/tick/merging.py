@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headwater.errors import HeadwaterError
-from headwater.files import Files
+from headwater.state.files import StateFiles
 from headwater.state.merge import Crowd, merge_crowd
 from headwater.state.run import Run
 from headwater.state.run_file import RunFile
@@ -27,6 +27,18 @@ class Merge:
     runs: tuple[Run, ...] = ()
 
 
+@dataclass(frozen=True)
+class Merged:
+    """What a tick merged: so many bytes; what is `crowded` is left to be merged beside the ticks.
+
+    What was `seen` to be done there was taken over, if it could be.
+    """
+
+    rewritten: int
+    crowded: tuple[Merge, ...]
+    seen: Merge | None
+
+
 class _StoppedError(Exception):
     """Nobody needs it any more."""
 
@@ -34,9 +46,8 @@ class _StoppedError(Exception):
 class Merging:
     """One merge at a time. Nothing of it counts until a tick takes it over. For the driver's thread alone."""
 
-    def __init__(self, files: Files, folder: str) -> None:
+    def __init__(self, files: StateFiles) -> None:
         self._files = files
-        self._folder = folder
         self._stop = threading.Event()
         self._epoch = 0
         self._failed: set[str] = set()
@@ -82,7 +93,7 @@ class Merging:
         waiting = [each for each in crowded if self.may_merge(each.arrangement)]
         if self._thread is None and waiting:
             self._now = max(waiting, key=lambda each: len(each.crowd.runs))
-            self._file = RunFile(self._files, self._folder, f"{name}-{uuid.uuid4().hex[:8]}.runs")
+            self._file = RunFile(self._files, f"{name}-{uuid.uuid4().hex[:8]}.runs", steadily=True)
             self._thread = threading.Thread(target=self._run, name="headwater-merge", daemon=True)
             self._thread.start()
 
@@ -91,7 +102,7 @@ class Merging:
         assert self._file is not None
         give_way()
         try:
-            made = merge_crowd(self._folder, self._now.schema, self._now.crowd, self._file, self._pause)
+            made = merge_crowd(self._files, self._now.schema, self._now.crowd, self._file, self._pause)
             self._file.finish()
         except _StoppedError:
             self._file.abandon()

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.catalog.relation import Relation
 from headwater.change import HASH, WEIGHT
-from headwater.operators.failing import EvaluationFailed
-from headwater.operators.keys import codes, hashed_schema, with_hash
-from headwater.read.relation import Relation
+from headwater.change.consolidate import consolidate
+from headwater.change.keys import codes, hashed_schema, with_hash
+from headwater.change.shape import shaped
+from headwater.evaluation.errors import EvaluationFailed
+from headwater.plan.operators import Node
+from headwater.plan.physical import Operate, State
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate
-from headwater.state.shape import shaped
 from headwater.tick.relations import arranged, columns_of, hashed
-from headwater.views.natural import keys_of
-from headwater.views.plan import Aggregate, Fragment, Node, Recompute
 
 
 @dataclass(frozen=True)
@@ -30,32 +31,37 @@ class Shown:
         """The change of the view, given the operator's with its hashes."""
         return consolidate(shaped(result.select([*self.columns, HASH, WEIGHT]), self.schema))
 
-    def emitted(self, node: Recompute) -> tuple[pa.Schema, tuple[str, ...]] | None:
+    def emitted(self, state: State) -> tuple[pa.Schema, tuple[str, ...]] | None:
         """How what an operator has emitted can be read from the view: its columns, and what they are called there.
 
-        None if the view does not show all of them; the place of the only first row of a key need not be shown.
+        None if the state is something else, or if the view does not show all of it that is needed.
         """
         places = dict(zip(self.columns, self.schema.names, strict=False))
-        wanted = list(node.schema)
-        if node.first is not None and node.first.limit == 1 and node.first.place not in places:
-            wanted = [field for field in wanted if field.name != node.first.place]
-        if not places.keys() >= {field.name for field in wanted}:
+        wanted = [each for each in state.schema if each.name not in (HASH, WEIGHT)]
+        wanted = [each for each in wanted if each.name in places or each.name not in state.spare]
+        if not state.emitted or not places.keys() >= {each.name for each in wanted}:
             return None
-        return hashed_schema(pa.schema(wanted)), tuple(places[field.name] for field in wanted)
+        return hashed_schema(pa.schema(wanted)), tuple(places[each.name] for each in wanted)
 
 
-def last_operator(root: Node, relation: Relation) -> tuple[Aggregate | Recompute, Shown] | None:
+class Last(NamedTuple):
+    """The last operator of a view, if the view keeps the rows as that does: then it keeps them for both."""
+
+    step: Operate
+    shown: Shown
+
+
+def last_operator(root: Node, relation: Relation) -> Last | None:
     """The last operator of a view, and how the view shows its rows; None if it keeps them by another key."""
-    columns = tuple(root.schema.names)
-    if isinstance(root, Fragment) and root.computing is None and not root.present:
-        columns = tuple(dict(root.passed)[name] for name in columns)
-        root = root.child
-    if relation.key or not relation.by or not isinstance(root, Aggregate | Recompute):
+    operator, names = root.selected
+    if relation.key or not relation.by:
         return None
+    columns = tuple(names[name] for name in root.schema.names)
     places = {name: place for place, name in enumerate(relation.columns.names)}
-    if tuple(columns[places[name]] for name in relation.by) != keys_of(root):
+    if tuple(columns[places[name]] for name in relation.by) != operator.arranged_by:
         return None
-    return root, Shown(columns, arranged(relation))
+    step = operator.physical()
+    return Last(step, Shown(columns, arranged(relation))) if isinstance(step, Operate) else None
 
 
 def view_change(relation: Relation, change: pa.Table, old: Arrangement) -> pa.Table:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from headwater.catalog.relation import Relation
+from headwater.change.keys import hashed_schema, hashes
+from headwater.change.weights import appended
 from headwater.log import Cut, Log, Records
-from headwater.operators.keys import hashed_schema, hashes
-from headwater.operators.table import appended, keyed_changes, multiset_changes, record_schema
-from headwater.read.relation import Relation
+from headwater.operators.table import keyed_changes, multiset_changes, record_schema
 from headwater.state.arrangement import Arrangement
 from headwater.tick.state import TickState
 from headwater.topics.record_view import as_log_rows

@@ -33,12 +33,13 @@ class Tick:
     def of(cls, record: TickRecord) -> Tick:
         """The report that was stored with a tick."""
         detail: Mapping[str, Any] = record.detail
+        views: Mapping[str, Mapping[str, Any]] = detail["views"]
         return cls(
             record.number,
             as_datetime(record.at),
             detail["seconds"],
             detail["rows_in"],
-            detail["rows_out"],
+            {name: each["changed"] for name, each in views.items()},
             detail["rows_read"],
-            detail["paths"],
+            {name: each["path"] for name, each in views.items()},
         )

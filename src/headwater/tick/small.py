@@ -1,46 +1,26 @@
-"""The small path: a view's change computed in this process, on tables in memory."""
+"""The small path: a physical plan run in this process, on tables in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from headwater.change import HASH, WEIGHT
-from headwater.operators.accumulate import accumulate, state_schema
-from headwater.operators.direct import Unsure
-from headwater.operators.direct import evaluate as directly
-from headwater.operators.failing import EvaluationFailed, explained, failing, narrowed, set_aside
-from headwater.operators.join import Pairs, Side, join
-from headwater.operators.keys import hashed_schema, with_hash, without_nulls
-from headwater.operators.recompute import Part, output_schema, recompute
-from headwater.operators.table import appended
+from headwater.change import WEIGHT
+from headwater.change.consolidate import consolidate
+from headwater.change.keys import with_hash, without_nulls
+from headwater.change.shape import shaped
+from headwater.change.weights import appended
+from headwater.plan.physical import Apply, Evaluate, Exchange, Given, Load, Operate, Rows, State, Step, Together
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidate import consolidate
-from headwater.state.shape import shaped
-from headwater.tick.aside import Aside
+from headwater.tick.dead_letters import DeadLetters
 from headwater.tick.inputs import FromState, Input
-from headwater.tick.output import Shown
+from headwater.tick.output import Last
 from headwater.tick.state import TickState
-from headwater.views.plan import (
-    Aggregate,
-    Arranged,
-    Constant,
-    Fragment,
-    Join,
-    Keyed,
-    Node,
-    Recompute,
-    Source,
-    Union,
-)
 
-ROW = "_row"
-WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
+_WEIGHT_FIELD = pa.field(WEIGHT, pa.int64())
 
 
 class Evaluator(Protocol):
@@ -70,10 +50,10 @@ class Small:
         inputs: Mapping[str, Input],
         *,
         filling: bool,
-        aside: Aside | None = None,
-        last: tuple[Node, Shown] | None = None,
+        dead_letters: DeadLetters | None = None,
+        last: Last | None = None,
     ) -> None:
-        self._aside = aside
+        self._dead_letters = dead_letters
         self._last = last
         self._view = view
         self._state = state
@@ -82,140 +62,71 @@ class Small:
         self._filling = filling
         self.rows_read = 0
 
-    def run(self, node: Node) -> pa.Table:  # noqa: PLR0911  one for each operator
-        """The change of an operator: its columns and `_weight`, not consolidated."""
-        if isinstance(node, Source):
-            return self._source(node)
-        if isinstance(node, Constant):
-            return self._constant(node)
-        if isinstance(node, Fragment):
-            return applied(node, self.run(node.child), self._evaluator.evaluate, self._aside)
-        if isinstance(node, Union):
-            return self._union(node)
-        if isinstance(node, Join):
-            return self._join(node)
-        if isinstance(node, Aggregate):
-            return self._aggregate(node)
-        if isinstance(node, Recompute):
-            return self._recompute(node)
-        raise TypeError(node)
+    def run(self, step: Step) -> pa.Table:
+        """The change that a step gives: its columns and `_weight`, not consolidated."""
+        if isinstance(step, Load):
+            table = self._inputs[step.relation].table()
+            return shaped(table.select([*step.columns, WEIGHT]), step.schema.append(_WEIGHT_FIELD))
+        if isinstance(step, Rows):
+            return appended(step.rows if self._filling else step.rows.slice(0, 0))
+        if isinstance(step, Apply):
+            return step.fragment.apply(self.run(step.of), self._evaluator.evaluate, self._dead_letters)
+        if isinstance(step, Together):
+            schema = step.schema.append(_WEIGHT_FIELD)
+            return pa.concat_tables([shaped(self.run(part), schema) for part in step.parts])
+        return self._operate(step)
 
-    def _source(self, node: Source) -> pa.Table:
-        table = self._inputs[node.relation].table()
-        return shaped(table.select([*node.columns, WEIGHT]), node.schema.append(WEIGHT_FIELD))
+    def by_key(self, exchange: Exchange) -> pa.Table:
+        """A change by its key, consolidated if it is to be."""
+        change = self.run(exchange.of)
+        present = without_nulls(change, exchange.key) if exchange.drops else change
+        hashed = with_hash(present, exchange.key, matches=exchange.matches)
+        return consolidate(hashed) if exchange.settles else hashed
 
-    def _constant(self, node: Constant) -> pa.Table:
-        rows = node.rows if node.rows is not None else node.schema.empty_table()
-        return appended(rows if self._filling else rows.slice(0, 0))
+    def _operate(self, step: Operate) -> pa.Table:
+        operator = step.operator
+        inputs = [self._input(each) for each in step.inputs]
+        states = [self._own(step, each) for each in operator.states]
+        made = operator.operate(
+            [given for given, _ in inputs],
+            [held for held, _ in states],
+            self._evaluate(step.computing),
+            filling=self._filling,
+        )
+        self.rows_read += made.read
+        names = [*(name for _, name in inputs), *(name for _, name in states)]
+        for name, rows in zip(names, made.kept, strict=True):
+            if name is not None and rows is not None and rows.num_rows:
+                self._state.add(name, rows)
+        return made.table()
 
-    def _union(self, node: Union) -> pa.Table:
-        schema = node.schema.append(WEIGHT_FIELD)
-        return pa.concat_tables([shaped(self.run(child), schema) for child in node.inputs])
-
-    def by_key(self, keyed: Keyed) -> pa.Table:
-        """The change of a subplan by its key, consolidated."""
-        change = self.run(keyed.node)
-        present = without_nulls(change, keyed.key) if keyed.drops else change
-        return consolidate(with_hash(present, keyed.key, matches=keyed.matches))
-
-    def _arranged(self, place: str, keyed: Keyed, *, kept: bool = True) -> tuple[pa.Table, Arrangement]:
-        """The change of an input by its key, and its rows before; kept for the next tick, if nobody else does."""
-        if isinstance(keyed.node, Arranged):
-            given = self._inputs[keyed.node.relation]
+    def _input(self, exchange: Exchange) -> tuple[Given, str | None]:
+        """The change of an input with its rows before, and where they are kept: nowhere, if somebody else does."""
+        if isinstance(exchange.of, Load) and exchange.of.is_arranged:
+            given = self._inputs[exchange.of.relation]
             assert isinstance(given, FromState)
-            return given.arranged(keyed.node)
-        change, arrangement = self.by_key(keyed), f"{self._view}/{place}"
-        old = self._state.before(arrangement, hashed_schema(keyed.node.schema))
-        if change.num_rows and kept:
-            self._state.add(arrangement, change)
-        return change, old
+            change, old = given.arranged(exchange.of)
+            return Given([change], old, is_settled=True), None
+        change = self.by_key(exchange)
+        if not exchange.state:
+            return Given([change], Arrangement(self._state.files, exchange.schema, ()), exchange.settles), None
+        name = f"{self._view}/{exchange.state}"
+        return Given([change], self._state.before(name, exchange.schema), exchange.settles), name
 
-    def _join(self, node: Join) -> pa.Table:
-        sides = []
-        for place, keyed in node.keyed.items():
-            change, old = self._arranged(place, keyed)
-            sides.append(Side(without_nulls(change, keyed.key), old, keyed.key))
-        parts, read = join(sides[0], sides[1], node.schema)
-        self.rows_read += read
-        return pa.concat_tables([part.table() for part in parts])
-
-    def _aggregate(self, node: Aggregate) -> pa.Table:
-        arrangement = f"{self._view}/{node.name}"
-        change = with_hash(self.run(node.child), node.keys)
-        state, result, read = accumulate(node, change, self._state.before(arrangement, state_schema(node)))
-        self.rows_read += read
-        if state.num_rows:
-            self._state.add(arrangement, state)
-        return result.drop_columns([HASH])
-
-    def _recompute(self, node: Recompute) -> pa.Table:
-        kept = not node.forgets
-        parts = [Part(*self._arranged(place, keyed, kept=kept)) for place, keyed in node.keyed.items()]
-        old, arrangement = self._emitted(node)
-        evaluate = partial(self._evaluator.recompute, node.computing)
-        result, read = recompute(node, parts, old, evaluate, filling=self._filling)
-        self.rows_read += read
-        if result.num_rows and arrangement is not None:
-            self._state.add(arrangement, result)
-        return result.drop_columns([HASH])
-
-    def _emitted(self, node: Recompute) -> tuple[Arrangement, str | None]:
-        """What an operator has emitted, and where that is kept: nowhere, if the view itself shows it."""
-        if self._last is not None and self._last[0] is node:
-            shown = self._last[1]
-            if (emitted := shown.emitted(node)) is not None:
+    def _own(self, step: Operate, state: State) -> tuple[Arrangement, str | None]:
+        """What an operator has kept of its own, and where: nowhere, if the view itself shows it."""
+        if self._last is not None and self._last.step.operator is step.operator:
+            emitted = self._last.shown.emitted(state)
+            if emitted is not None:
                 schema, columns = emitted
-                return self._state.before(self._view, shown.schema).select(columns, schema), None
-        arrangement = f"{self._view}/{node.name}.result"
-        return self._state.before(arrangement, output_schema(node)), arrangement
+                return self._state.before(self._view, self._last.shown.schema).select(columns, schema), None
+        name = f"{self._view}/{state.name}"
+        return self._state.before(name, state.schema), name
+
+    def _evaluate(self, computing: Any) -> Evaluate:
+        return never if computing is None else partial(self._evaluator.recompute, computing)
 
 
-def applied(
-    node: Fragment,
-    table: pa.Table | Pairs,
-    evaluate: Callable[[object, pa.Table], pa.Table],
-    aside: Aside | None = None,
-) -> pa.Table:
-    """A fragment over a table with `_weight`: computed columns by `evaluate`, the others passed on.
-
-    Rows for which an expression has no value go `aside`, if that is given; else the error names one of them.
-    """
-    table = without_nulls(table, node.present)
-    if aside is not None and node.computes:
-        table = aside.left(table, node.child.output)
-    schema = node.schema.append(WEIGHT_FIELD)
-    if not table.num_rows:
-        return schema.empty_table()
-
-    def computed(rows: pa.Table) -> pa.Table:
-        numbers = pa.array(np.arange(rows.num_rows))
-        columns = [*(rows.column(name) for name in node.inputs), numbers]
-        given = pa.table(columns, names=[*node.inputs, ROW])
-        if node.direct is not None:
-            with suppress(Unsure):
-                return directly(node.direct, given)
-        return evaluate(node.computing, given)
-
-    made = None
-    if node.computes:
-        try:
-            made = computed(table)
-        except EvaluationFailed as error:
-            if aside is None:
-                raise explained(error, narrowed(table, failing(computed)), node.child.output) from error
-            good, letters = set_aside(table, computed, node.child.output)
-            aside.put(letters)
-            return applied(node, good, evaluate)
-    columns = {}
-    if made is not None:
-        columns = {name: made.column(name) for name in made.column_names if name != ROW}
-        if not _all_rows(made.column(ROW), table.num_rows):
-            if isinstance(table, pa.Table):
-                table = table.select(list({old: 0 for _, old in node.passed} | {WEIGHT: 0}))
-            table = table.take(made.column(ROW))
-    columns |= {new: table.column(old) for new, old in node.passed} | {WEIGHT: table.column(WEIGHT)}
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _all_rows(taken: pa.ChunkedArray, count: int) -> bool:
-    return len(taken) == count and bool(np.array_equal(taken.to_numpy(), np.arange(count)))
+def never(*given: object) -> pa.Table:
+    """What is called if nothing is to be evaluated."""
+    raise AssertionError(given)

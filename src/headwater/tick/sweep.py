@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Collection
+from contextlib import suppress
 
-from headwater.files import Files
+from headwater.state.files import StateFiles
 from headwater.state.manifest import files_of
 from headwater.state.pins import Pins
 from headwater.state.retention import retained
@@ -40,7 +39,7 @@ def expire(
 
 
 def sweep(
-    store: Store, files: Files, folder: str, epoch: int, committed: int, *, sparing: Collection[str] = ()
+    store: Store, files: StateFiles, epoch: int, committed: int, *, sparing: Collection[str] = ()
 ) -> list[str]:
     """Remove files of lower epochs, and of this driver's own ticks, that no committed tick names.
 
@@ -49,17 +48,25 @@ def sweep(
     """
     used = {file for detail in store.files() for file in files_of(detail)} | {*sparing}
     removed = []
-    for name in files.list(folder):
+    for name in files.list():
         made = _NAME.match(name)
         if made and name not in used and (int(made[1]) < epoch or int(made[2]) <= committed):
-            files.remove(os.path.join(folder, name))
+            files.remove(name)
             removed.append(name)
     return removed
 
 
-def clear_scratch(folder: str, epoch: int) -> None:
+def clear_scratch(scratch: StateFiles, epoch: int) -> None:
     """Remove what those who drove before left behind, never what a successor of this driver works with."""
-    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+    for name in scratch.list():
         made = _NAME.match(name)
         if made and int(made[1]) < epoch:
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+            scratch.remove(name)
+
+
+def clear_tick(scratch: StateFiles, tick: str) -> None:
+    """Remove what the stages of a tick left for each other; what cannot be removed goes with the next epoch."""
+    with suppress(OSError):
+        for name in scratch.list():
+            if name.startswith(f"{tick}-"):
+                scratch.remove(name)

@@ -2,196 +2,368 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from headwater.attempt import Attempt, Stopped, attempting
+from headwater.catalog.catalog import Catalog
+from headwater.catalog.names import candidate_of, is_shared
+from headwater.catalog.suspension import Suspension
+from headwater.catalog.view import ViewDeclaration
+from headwater.errors import HeadwaterError, Unavailable
+from headwater.evaluation.errors import OutOfMemory
 from headwater.log import Cut
-from headwater.operators.failing import EvaluationFailed
-from headwater.read.relation import Relation
-from headwater.read.suspended import Suspended
-from headwater.store import NEXT, SHARED, Declaration, TickRecord
+from headwater.plan.sharing import Split
+from headwater.store import Declaration, LessThanNone, TickRecord
+from headwater.tick.attempts import Attempts
 from headwater.tick.computation import Computation, Since
-from headwater.tick.past import Declared, stopped
+from headwater.tick.faults import is_the_pipelines, told
+from headwater.tick.history import suspensions
+from headwater.tick.jobs import LOOK, Alone, Job
+from headwater.tick.outcome import Outcome, ViewOutcome, Work
 from headwater.tick.relations import arrangement_of
-from headwater.views.sharing import Split
+from headwater.tick.threads import Threads
 
-_MANY = 100_000
-_REST = 4
-"""An attempt with many rows is repeated only after several times as long as it took."""
-
-
-class Attempts:
-    """When views that failed are tried again: when an input has changed, and if it is much, after a while.
-
-    It lives as long as the driver: another process may have other functions, and tries once in any case.
-    """
-
-    def __init__(self) -> None:
-        self._failed: dict[str, float] = {}
-        self._changed: set[str] = set()
-
-    def failed(self, arrangement: str, rows: int, seconds: float) -> None:
-        """Note that computing a view from so many rows failed after so many seconds."""
-        self._changed.discard(arrangement)
-        self._failed[arrangement] = time.monotonic() + (_REST * seconds if rows > _MANY else 0)
-
-    def succeeded(self, arrangement: str) -> None:
-        """Note that a view is well."""
-        self._changed.discard(arrangement)
-        self._failed.pop(arrangement, None)
-
-    def forget(self) -> None:
-        """Try all of them again."""
-        self._failed.clear()
-
-    def changed(self, arrangement: str) -> None:
-        """Note that an input of a view has changed since it failed."""
-        self._changed.add(arrangement)
-
-    def is_due(self, arrangement: str) -> bool:
-        """Whether computing it may succeed now."""
-        rest = self._failed.get(arrangement)
-        return rest is None or (arrangement in self._changed and time.monotonic() >= rest)
+_ROWS_PER_SECOND = 1000
+"""A view that has many rows to look at may take longer."""
 
 
 class Compute(Protocol):
     """Computes a view, or what is shared."""
 
-    def __call__(self, *, filling: bool, since: Since | None) -> None:
-        """All of it, or what changed in this tick, or what changed since one."""
+    def __call__(self, *, filling: bool, since: Since | None) -> Work | None:
+        """All of it, or what changed in this tick, or what changed since one; None if nothing did."""
         ...
+
+
+class Stopping(Protocol):
+    """Whoever can stop what is being computed."""
+
+    def stop(self, attempt: str) -> None:
+        """Stop what is evaluated for an attempt, as far as that is possible."""
+        ...
+
+    def is_waiting(self, attempt: str) -> bool:
+        """Whether an attempt only waits until others leave it a place."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Whether nothing can be evaluated any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The jobs of a tick that were begun, with whom, and those that are for later; which relations change in it."""
+
+    computation: Computation
+    threads: Threads
+    tick: int
+    moving: Collection[str]
+    jobs: dict[str, Job] = field(default_factory=dict)
+    later: dict[str, Callable[[], bool]] = field(default_factory=dict)
 
 
 class Views:
     """What one tick does with the views, and with what they share.
 
     `oldest` is the oldest tick that is kept. What is `stale` cannot catch up any more, and is being made anew.
-    `waiting` is what has work although nothing came; `news` says whether what stands still is other than before.
+    What is `unable` to be computed has no plan in this tick, and says why. `due` is what has work although
+    nothing came.
     """
 
     def __init__(
         self,
-        declared: Declared,
+        catalog: Catalog,
         last: TickRecord | None,
         before: Mapping[str, Any] | None,
         attempts: Attempts,
         *,
         oldest: int,
         stale: Collection[str] = (),
+        unable: Mapping[str, HeadwaterError] | None = None,
     ) -> None:
+        self._unable = unable or {}
         self._oldest = oldest
         self._stale = stale
-        self._declared = declared
+        self._catalog = catalog
         self._last = last
         self._filled = before or {}
         self._attempts = attempts
         self._before = {
             name: each
-            for name, each in stopped(last if before is not None else None).items()
+            for name, each in suspensions(last if before is not None else None).items()
             if self._is_known(name, each)
         }
-        self._now: dict[str, Suspended] = {}
-        self._shared: list[str] = []
-        self.switched: dict[str, Relation] = {}
+        self._memory = Alone()
 
-    def _is_known(self, name: str, each: Suspended) -> bool:
-        """Whether it is still the same that stood still."""
-        if name in self._declared.shared:
+    def _is_known(self, name: str, each: Suspension) -> bool:
+        """Whether it is still the same that was suspended."""
+        if name in self._catalog.shared:
             return not each.since or name in self._filled
-        return name in self._declared.views and self._declared.views[name].number == each.number
+        return name in self._catalog.views and self._catalog.views[name].number == each.number
 
     @property
-    def suspended(self) -> dict[str, Suspended]:
-        """The views that stand still."""
-        return {name: each for name, each in self._now.items() if name in self._declared.views}
-
-    @property
-    def shared(self) -> dict[str, Suspended | None]:
-        """What is shared, and why it stands still if it does."""
-        return {name: self._now.get(name) for name in self._shared}
-
-    @property
-    def waiting(self) -> list[str]:
+    def due(self) -> list[str]:
         """What is to be filled, or to catch up, or to be replaced, and may be now."""
-        behind = [name for name in self._declared.views if self._is_new(name) or name in self._before]
-        behind += [name for name in self._declared.shared if self._is_new(name) or name in self._before]
+        behind = [name for name in self._catalog.views if self._is_new(name) or name in self._before]
+        behind += [name for name in self._catalog.shared if self._is_new(name) or name in self._before]
         known = [name for name in behind if not self._before.get(name, _NOTHING).because]
         due = [name for name in known if self._attempts.is_due(self._arrangement(name))]
-        return due + [name for name in self._declared.switching if name + NEXT not in behind]
+        return due + [name for name in self._catalog.switching if candidate_of(name) not in behind]
 
-    @property
-    def news(self) -> bool:
-        """Whether other views stand still than before, or for other reasons, or some were replaced."""
-        return bool(self.switched) or self._now != self._before
+    def is_news(self, outcome: Outcome) -> bool:
+        """Whether other views are suspended than before, or for other reasons, or some were replaced."""
+        return bool(outcome.switched) or outcome.suspensions != self._before
 
     def compute(
-        self, computation: Computation, splits: Mapping[str, Split], threads: ThreadPoolExecutor, tick: int
-    ) -> None:
-        """Compute them all in threads."""
-        jobs: dict[str, Future[Suspended | None]] = {}
-
-        def begin(name: str, relations: Sequence[str], compute: Compute) -> None:
-            before = {each: jobs[each] for each in (*relations, name + NEXT) if each in jobs}
-            jobs[name] = threads.submit(self._one, computation, name, relations, before, compute, tick)
-
-        for name, split in splits.items():
-            for each, keyed in split.shared.items():
-                if each not in jobs:
-                    begin(each, keyed.relations, partial(computation.share, each))
-            begin(name, split.relations, partial(computation.view, name, split))
-        failed = [error for job in jobs.values() if (error := job.exception()) is not None]
-        if failed:
-            raise failed[0]
-        self._shared = [name for name in jobs if name in self._declared.shared]
-        self._now = {
-            name: found
-            for name, job in jobs.items()
-            if (found := job.result()) is not None and name.removesuffix(NEXT) not in self.switched
-        }
-
-    def _one(
         self,
+        computation: Computation,
+        splits: Mapping[str, Split],
+        threads: Threads,
+        tick: int,
+        engine: Stopping,
+        seconds: float,
+    ) -> Outcome:
+        """Compute all that has work in threads; one that takes more than so many seconds is given up.
+
+        What reads nothing that changes, is filled and is well has no work, and costs nothing. What Java may have
+        ended by is computed after all others, with nothing beside it, and so is what reads it.
+        """
+        begun = _Begun(computation, threads, tick, computation.moving())
+        shared = {each for split in splits.values() for each in split.shared}
+        for name, view in self._catalog.views.items():
+            if name in splits:
+                self._begin_view(begun, name, splits[name])
+            else:
+                self._begin_unable(begun, view, shared)
+        self._settle(begun.jobs, begun.later, computation, threads, engine, seconds)
+        return self._outcome(begun.jobs, shared)
+
+    def _begin_view(self, begun: _Begun, name: str, split: Split) -> None:
+        """Have a view and what it shares computed, as far as there is work."""
+        computation = begun.computation
+        for each, keyed in split.shared.items():
+            if each not in begun.jobs and self._has_work(begun, each, keyed.relations):
+                self._begin(begun, each, keyed.relations, partial(computation.shared_input, each))
+        if self._has_work(begun, name, split.relations):
+            self._begin(begun, name, split.relations, partial(computation.view, name, split))
+
+    def _begin_unable(self, begun: _Begun, view: ViewDeclaration, shared: Collection[str]) -> None:
+        """Suspend a view that has no plan, and what only such views share."""
+        cannot, why = begun.computation.cannot, self._unable[view.name]
+        for each in view.shared:
+            if each not in shared and each not in begun.jobs:
+                self._begin(begun, each, (), partial(cannot, each, why))
+        known = [each for each in view.inputs if each in self._catalog.relations]
+        self._begin(begun, view.name, known, partial(cannot, view.name, why))
+
+    def _has_work(self, begun: _Begun, name: str, relations: Sequence[str]) -> bool:
+        stands = self._is_new(name) or name in self._before or name in self._catalog.switching
+        return stands or any(each in begun.moving or each in begun.jobs for each in relations)
+
+    def _begin(self, begun: _Begun, name: str, relations: Sequence[str], compute: Compute) -> None:
+        """Have one computed after those that it reads and its candidate, or later."""
+        waits_for = (*relations, candidate_of(name))
+        before = {each: begun.jobs[each].came_to for each in waits_for if each in begun.jobs}
+        job = begun.jobs[name] = Job(Attempt(f"{name} {uuid.uuid4().hex}"))
+        work = partial(self._run, job, begun.computation, name, relations, before, compute, begun.tick)
+        if self._arrangement(name) in self._attempts.ends.suspected or before.keys() & begun.later.keys():
+            begun.later[name] = work
+        else:
+            begun.threads.submit(work)
+
+    def _settle(
+        self,
+        jobs: Mapping[str, Job],
+        later: dict[str, Callable[[], bool]],
+        computation: Computation,
+        threads: Threads,
+        engine: Stopping,
+        seconds: float,
+    ) -> None:
+        """Return when all jobs have come to something, those that are for later one by one; an error if not."""
+        try:
+            at_once = {name: job for name, job in jobs.items() if name not in later}
+            self._wait(at_once, computation, threads, engine, seconds)
+            self._check(at_once, engine)
+            for name in list(later):
+                threads.submit(later.pop(name))
+                self._wait({name: jobs[name]}, computation, threads, engine, seconds)
+                self._check({name: jobs[name]}, engine)
+        except BaseException:  # Ctrl-C: nobody waits for what is still computed
+            for name, job in jobs.items():
+                if name not in later and job.give_up(Stopped("the tick was given up")):
+                    threads.replace()
+                    engine.stop(job.attempt.name)
+            raise
+
+    def _wait(
+        self,
+        jobs: Mapping[str, Job],
+        computation: Computation,
+        threads: Threads,
+        engine: Stopping,
+        seconds: float,
+    ) -> None:
+        """Return when all jobs have come to something; those that do not are given up."""
+        left = {job.came_to for job in jobs.values()}
+        while left := wait(left, timeout=min(LOOK, seconds / 4)).not_done:
+            for name, job in jobs.items():
+                if not (took := self._overdue(name, job, computation, seconds)):
+                    continue
+                if engine.is_waiting(job.attempt.name):  # for one of the others
+                    job.began = time.monotonic()
+                elif self._gave_up(name, job, computation, took):
+                    engine.stop(job.attempt.name)
+                    threads.replace()
+
+    def _check(self, jobs: Mapping[str, Job], engine: Stopping) -> None:
+        """An error if one of the pipeline's stops the tick; what was computed when Java ended is noted."""
+        failed = {name: error for name, job in jobs.items() if (error := job.came_to.exception()) is not None}
+        found = {name: job.came_to.result().suspension for name, job in jobs.items() if name not in failed}
+        news = {name for name, why in found.items() if why is not None and self._before.get(name) != why}
+        if (failed or news) and engine.is_lost():
+            ended = [jobs[name] for name in failed or news]
+            first = min((job.failed for job in ended if job.failed is not None), default=0.0)
+            under_way = {name for name in failed or news if (jobs[name].began or math.inf) <= first}
+            self._attempts.ends.ended({self._arrangement(name) for name in under_way})
+            if not failed:
+                msg = "Java has ended while views were computed"
+                raise Unavailable(msg, where="Spark", hint="tick again; see `headwater doctor`", retry=True)
+        if failed:
+            raise next(iter(failed.values()))
+
+    def _outcome(self, jobs: Mapping[str, Job], kept_up: Collection[str]) -> Outcome:
+        """What jobs came to; and what is shared, whether or not it had work."""
+        found = {name: job.came_to.result() for name, job in jobs.items()}
+        for name, each in found.items():
+            if each.suspension is None:
+                self._attempts.ends.forgive(self._arrangement(name))
+        switched = {candidate_of(name) for name, each in found.items() if each.switched}
+        shared = dict.fromkeys(kept_up, ViewOutcome())
+        shared |= {name: each for name, each in found.items() if name in self._catalog.shared}
+        views = {name: each for name, each in found.items() if name not in shared and name not in switched}
+        return Outcome(views, shared)
+
+    def _overdue(self, name: str, job: Job, computation: Computation, seconds: float) -> float:
+        """For how long a view has been computed, if that is too long; else 0."""
+        began = job.began
+        if began is None or job.came_to.done():
+            return 0
+        took = time.monotonic() - began
+        is_late = took > seconds and took > seconds + computation.looks_at(name) / _ROWS_PER_SECOND
+        return took if is_late else 0
+
+    def _gave_up(self, name: str, job: Job, computation: Computation, took: float) -> bool:
+        """Suspend a view that does not come to an end: what still computes it can change nothing any more."""
+        what = f"it was not computed within {took:,.0f} seconds"
+        hint = "correct the row or the function that does not come to an end, or replace the view"
+        if not job.give_up(ViewOutcome(suspension=Suspension(**self._last_good(name), what=what, hint=hint))):
+            return False
+        computation.revoke(name)
+        self._attempts.hung(self._arrangement(name), took, job.attempt)
+        return True
+
+    def _run(
+        self,
+        job: Job,
         computation: Computation,
         name: str,
         relations: Sequence[str],
-        before: Mapping[str, Future[Suspended | None]],
+        before: Mapping[str, Future[ViewOutcome]],
         compute: Compute,
         tick: int,
-    ) -> Suspended | None:
-        """Compute one after those before it; why it stands still, if it does."""
-        still = [each for each, job in before.items() if job.result() is not None]
-        if name in self._declared.switching and name + NEXT not in still:
-            self.switched[name] = computation.switch(name, name + NEXT, tick)
-            return None
-        if inputs := [each for each in still if each != name + NEXT]:
-            cause = before[inputs[0]].result()
-            assert cause is not None
-            origin = inputs[0] if cause.because.startswith(SHARED) else cause.because or inputs[0]
-            return replace(cause, **self._last_good(name), because=origin)
+    ) -> bool:
+        """Have a job come to something; whether this thread is still needed."""
+        with attempting(job.attempt):
+            try:
+                return job.ended(self._one(job, computation, name, relations, before, compute, tick))
+            except BaseException as error:  # raised by whoever waits for the job
+                return job.ended(error)
+
+    def _one(
+        self,
+        job: Job,
+        computation: Computation,
+        name: str,
+        relations: Sequence[str],
+        before: Mapping[str, Future[ViewOutcome]],
+        compute: Compute,
+        tick: int,
+    ) -> ViewOutcome:
+        """Compute one after those before it."""
+        suspended = [each for each, found in before.items() if found.result().suspension is not None]
+        started = job.began = time.monotonic()
         known, arrangement = self._before.get(name), self._arrangement(name)
+        try:
+            if name in self._catalog.switching and candidate_of(name) not in suspended:
+                candidate = candidate_of(name)
+                built = before[candidate].result().work if candidate in before else None
+                return ViewOutcome(computation.switch(name, candidate, tick, built), switched=True)
+            if inputs := [each for each in suspended if each != candidate_of(name)]:
+                cause = before[inputs[0]].result().suspension
+                assert cause is not None
+                origin = inputs[0] if is_shared(cause.because) else cause.because or inputs[0]
+                return ViewOutcome(suspension=replace(cause, **self._last_good(name), because=origin))
+            if (resting := self._resting(name, computation, relations)) is not None:
+                return ViewOutcome(suspension=resting)
+            fill = partial(compute, filling=self._is_new(name), since=_since(known))
+            work = self._attempt(job, computation, name, fill)
+        except BaseException as error:
+            if is_the_pipelines(error) or job.attempt.stopped.is_set():
+                raise
+            fault = f"{error.what}: this is a fault of Headwater" if isinstance(error, LessThanNone) else ""
+            computation.discard(name)
+            self._attempts.failed(arrangement, computation.taken.get(name, 0), time.monotonic() - started)
+            return ViewOutcome(suspension=Suspension(**self._last_good(name), **told(error)), fault=fault)
+        self._attempts.succeeded(arrangement)
+        took = round(time.monotonic() - started, 6)
+        return ViewOutcome(None if work is None else replace(work, seconds=took))
+
+    def _resting(self, name: str, computation: Computation, relations: Sequence[str]) -> Suspension | None:
+        """Why a view is not to be computed now, if it is not."""
+        known, arrangement, ended = self._before.get(name), self._arrangement(name), self._ended(name)
         if known is not None and name in self._stale:
             return known
-        if known is not None and not known.because:
-            if computation.moved(relations):
-                self._attempts.changed(arrangement)
-            if not self._attempts.is_due(arrangement):
-                return known
-        started = time.monotonic()
+        if ended is not None and (known is None or known.what != ended.what):
+            return ended
+        if known is None or known.because:
+            return None
+        if computation.moved(relations):
+            self._attempts.changed(arrangement)
+        return None if self._attempts.is_due(arrangement) else known
+
+    def _ended(self, name: str) -> Suspension | None:
+        """A view that ended Java whenever it was computed, even alone."""
+        if self._arrangement(name) not in self._attempts.ends.times:
+            return None
+        what = "Java ended whenever it was computed, also with nothing beside it"
+        hint = "correct the row or the function that ends it, or replace the view"
+        return Suspension(**self._last_good(name), what=what, hint=hint)
+
+    def _attempt(
+        self, job: Job, computation: Computation, name: str, compute: Callable[[], Work | None]
+    ) -> Work | None:
+        """Compute one; where there was not enough memory, again, with nobody else doing so."""
         try:
-            compute(filling=self._is_new(name), since=_since(known))
-        except EvaluationFailed as error:
-            computation.discard(name)
-            self._attempts.failed(arrangement, computation.taken[name], time.monotonic() - started)
-            return Suspended(**self._last_good(name), what=error.what, expression=error.where, row=error.row)
-        self._attempts.succeeded(arrangement)
-        return None
+            return compute()
+        except (OutOfMemory, MemoryError):
+            job.began = None  # while it waits
+            with self._memory.only(job):
+                job.began = time.monotonic()
+                job.attempt.alone.set()
+                computation.discard(name)
+                return compute()
 
     def _arrangement(self, name: str) -> str:
-        return name if name in self._declared.shared else arrangement_of(self._declared.relations[name])
+        return name if name in self._catalog.shared else arrangement_of(self._catalog.relations[name])
 
     def _is_new(self, name: str) -> bool:
         return self._arrangement(name) not in self._filled
@@ -199,33 +371,24 @@ class Views:
     def _last_good(self, name: str) -> dict[str, Any]:
         """Which view it is, its last good tick, and what that had read of the log."""
         known = self._before.get(name)
-        number = self._declared.views[name].number if name in self._declared.views else 0
+        number = self._catalog.views[name].number if name in self._catalog.views else 0
         if known is not None:
             return {"number": number, "since": known.since, "cut": known.cut}
         if self._last is None or self._is_new(name):
             return {"number": number, "since": 0, "cut": {}}
         return {"number": number, "since": self._last.number, "cut": self._last.cut}
 
-    def renamed(self, tick: int) -> list[Declaration]:
+    def renamed(self, outcome: Outcome, tick: int) -> list[Declaration]:
         """The declarations of the views that are replaced in this tick."""
         made = []
-        for name in self.switched:
-            old, new = self._declared.views[name], self._declared.views[name + NEXT]
-            kept = ("schema", "key", "by", "since", "before", "on_error")
-            before = self._still_needed({"number": old.number, **{n: old.spec[n] for n in kept if n in old.spec}})
-            spec = {each: value for each, value in new.spec.items() if each != "hold"}
-            made.append(Declaration(name, "view", new.number, {**spec, "since": tick, "before": before}))
+        for name in outcome.switched:
+            old, new = self._catalog.views[name], self._catalog.views[candidate_of(name)]
+            made.append(new.taking_over(old, tick, self._oldest).stored())
         return made
 
-    def _still_needed(self, view: Mapping[str, Any]) -> dict[str, Any]:
-        """A view that was replaced, and of those before it the ones that a kept version has."""
-        if "before" not in view or view["since"] <= self._oldest:
-            return {each: value for each, value in view.items() if each != "before"}
-        return {**view, "before": self._still_needed(view["before"])}
+
+_NOTHING = Suspension(0, 0)
 
 
-_NOTHING = Suspended(0, 0)
-
-
-def _since(known: Suspended | None) -> Since | None:
+def _since(known: Suspension | None) -> Since | None:
     return Since(known.since, Cut.from_dict(known.cut)) if known is not None and known.since else None

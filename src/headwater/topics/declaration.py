@@ -9,16 +9,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from headwater.errors import HeadwaterError, SchemaError
+from headwater.errors import HeadwaterError
 from headwater.schema import Schema, check_topic, parse
-from headwater.schema.types import Timestamp
 
 Kind = Literal["stream", "table"]
 DEAD_LETTERS = "__dead_letters"
 LETTER = parse("reason STRING, column STRING, raw STRING, origin STRING")
 OPERATION = "_op"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
-_DURATION = re.compile(r"\d+(\.\d+)?\s+(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
 def topic_name(name: str) -> str:
@@ -63,20 +61,22 @@ class TopicDeclaration:
         """The declaration that a user means, or an error that says what is wrong with it."""
         name = topic_name(name)
         columns = parse(schema)
+        if key is not None and not isinstance(key, str | list | tuple):
+            msg = f"key is {key!r}"
+            raise HeadwaterError(msg, where=name, hint="give the names of columns")
         names = check_topic(columns, [key] if isinstance(key, str) else key)
         _one_of(name, "on_error", on_error, ("refuse", "dead_letter"))
         _one_of(name, "durability", durability, ("fsync", "none"))
         if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= 1024:
             msg = f"partitions is {partitions!r}"
             raise HeadwaterError(msg, where=name, hint="a topic has 1 to 1024 partitions")
+        _without_event_time(name, event_time=event_time, lateness=lateness)
         return cls(
             name=name,
             kind=kind,
             schema=columns,
             key=names,
             partitions=partitions,
-            event_time=_event_time(name, columns, event_time),
-            lateness=_lateness(name, event_time, lateness),
             on_error=on_error,
             durability=durability,
         )
@@ -121,29 +121,10 @@ def _one_of(where: str, argument: str, value: object, allowed: tuple[str, ...]) 
         raise HeadwaterError(msg, where=where, hint=f"it is one of {', '.join(allowed)}")
 
 
-def _event_time(topic: str, schema: Schema, name: str | None) -> str | None:
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        msg = f"event_time is {name!r}"
-        raise HeadwaterError(msg, where=topic, hint="give the name of a TIMESTAMP column")
-    column = next((column for column in schema.columns if column.name.lower() == name.lower()), None)
-    if column is None:
-        msg = f"there is no column {name} to take the event time from"
-        raise SchemaError(msg, where=topic, column=name)
-    if not isinstance(column.type, Timestamp):
-        msg = f"the event time cannot be of type {column.type.ddl}"
-        raise SchemaError(msg, where=topic, column=name, hint="declare the column as TIMESTAMP")
-    return column.name
-
-
-def _lateness(topic: str, event_time: str | None, lateness: str | None) -> str | None:
-    if lateness is None:
-        return None
-    if event_time is None:
-        msg = "lateness needs an event_time column"
-        raise HeadwaterError(msg, where=topic)
-    if not isinstance(lateness, str) or not _DURATION.fullmatch(lateness.strip()):
-        msg = f"{lateness!r} is not a duration"
-        raise HeadwaterError(msg, where=topic, hint="write it like '10 seconds'")
-    return lateness.strip()
+def _without_event_time(where: str, **arguments: str | None) -> None:
+    """Refuse what would do nothing so far."""
+    given = [argument for argument, value in arguments.items() if value is not None]
+    if given:
+        verb = "comes" if len(given) == 1 else "come"
+        msg = f"{' and '.join(given)} {verb} with event time, which is not there yet"
+        raise HeadwaterError(msg, where=where, hint="leave it out; views can use the column all the same")

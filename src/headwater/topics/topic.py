@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
+from headwater.change.hash import hash_rows
 from headwater.errors import HeadwaterError, SchemaError
 from headwater.log import Cut, Log, Parts, TopicSize
+from headwater.log.producers import check_producer
 from headwater.position import Position
-from headwater.schema import BadRow, Checked, Schema, hash_rows
+from headwater.schema import BadRow, Checked, Schema
 from headwater.topics.declaration import TopicDeclaration
 from headwater.topics.record_view import OPERATIONS, as_log_table, log_schema
 
@@ -39,11 +41,19 @@ class Topic:
     nothing of the batch is stored; with `"dead_letter"` exactly the bad ones go to `<topic>__dead_letters`.
     """
 
-    def __init__(self, declaration: TopicDeclaration, number: int, log: Log, timezone: str) -> None:
+    def __init__(
+        self,
+        declaration: TopicDeclaration,
+        number: int,
+        log: Log,
+        timezone: str,
+        open_letters: Callable[[TopicDeclaration], object] | None = None,
+    ) -> None:
         self.declaration = declaration
         self.number = number
         self.log = log
         self._timezone = timezone
+        self._open_letters = open_letters
         self._stored_schema = declaration.stored_schema  # kept: every append needs it
         self._turn = itertools.count(random.randrange(declaration.partitions))  # noqa: S311  only spreads load
 
@@ -84,6 +94,7 @@ class Topic:
     ) -> Position:
         """Append checked rows; bad ones are refused or set aside as the topic was declared."""
         self.check_current()
+        check_producer(self.name, producer, sequence)
         origin = operation if producer is None else f"{operation} by {producer}, sequence {sequence}"
         aside = self.set_aside(checked.bad, origin)
         parts = self.divide(checked.batch, operation, producer=producer, sequence=sequence)
@@ -104,6 +115,8 @@ class Topic:
                 hint="nothing of this batch was stored",
             )
         letters = self.declaration.dead_letters()
+        if self._open_letters is not None:
+            self._open_letters(letters)
         columns = [
             pa.array([OPERATIONS.index("append")] * len(bad), pa.int8()),
             pa.array([row.reason for row in bad], pa.string()),
@@ -140,12 +153,18 @@ class Topic:
 
     # -- reading
 
-    def tail(self, *, since: Position | None = None, follow: bool = False) -> Iterator[pa.Table]:
+    def tail(self, *, since: Position | str | None = None, follow: bool = False) -> Iterator[pa.Table]:
         """The records straight from the log, in the order of each partition, from the beginning or a position.
 
         Columns as in `<topic>__log`. With `follow` it goes on for ever, waiting for news.
         """
-        nexts = dict.fromkeys(range(self.partitions), 0) | self._starting_at(since)
+        if not isinstance(follow, bool):
+            msg = f"follow is {follow!r}"
+            raise HeadwaterError(msg, where=self.name, hint="it is True or False")
+        starts = dict.fromkeys(range(self.partitions), 0)
+        return self._tail(starts | self._starting_at(since, starts), follow=follow)
+
+    def _tail(self, nexts: dict[int, int], *, follow: bool) -> Iterator[pa.Table]:
         if not follow:
             yield from self._read(nexts)
             return
@@ -157,16 +176,22 @@ class Topic:
         finally:
             news.close()
 
-    def _starting_at(self, since: Position | None) -> dict[int, int]:
+    def _starting_at(self, since: Position | str | None, starts: Collection[int]) -> dict[int, int]:
         if since is None:
             return {}
+        if isinstance(since, str):
+            since = Position.parse(since)
         if not isinstance(since, Position):
             msg = f"since is {since!r}"
-            raise HeadwaterError(msg, where=self.name, hint="give a Position; Position.parse makes one from text")
+            raise HeadwaterError(msg, where=self.name, hint="give a position that an append returned, or its text")
         if since.ends and self.name not in since.topics:
             msg = f"the position {since} says nothing about this topic"
             raise HeadwaterError(msg, where=self.name, hint="give one that an append to it returned")
-        return since.in_topic(self.name)
+        ends = since.in_topic(self.name)
+        if unknown := ends.keys() - starts:
+            msg = f"there is no partition {min(unknown)}, which the position {since} speaks of"
+            raise HeadwaterError(msg, where=self.name, hint="give one that an append to it returned")
+        return ends
 
     def _read(self, nexts: dict[int, int]) -> Iterator[pa.Table]:
         """What there is now, moving `nexts` on. A cut keeps batches and transactions whole over all partitions."""

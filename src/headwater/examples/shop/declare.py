@@ -36,7 +36,5 @@ def declare(pipeline: hw.Pipeline) -> Shop:
         clicks=pipeline.stream(
             "clicks",
             "session STRING, customer_id BIGINT, url STRING, at TIMESTAMP",
-            event_time="at",
-            lateness="10 seconds",
         ),
     )

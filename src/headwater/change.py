@@ -1,9 +1,0 @@
-"""The two columns that turn rows into changes."""
-
-from __future__ import annotations
-
-WEIGHT = "_weight"
-"""How often a row appears (positive) or disappears (negative); int64, never null, never 0 once consolidated."""
-
-HASH = "_hash"
-"""The xxhash64 of a row's key columns (`headwater.schema.hash_rows`); int64, never null."""

@@ -1,0 +1,6 @@
+"""Evaluating rows: how it fails, which row is to blame, and which ways are tried one after the other."""
+
+ROW = "_row"
+"""The column that says of which row something was computed."""
+PLACE = "_place"
+"""The column with the places of rows that are evaluated together, in their order."""

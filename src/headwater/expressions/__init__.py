@@ -1,0 +1,1 @@
+"""Expressions that are evaluated without Spark: as data, how Arrow evaluates them, and what is known of them."""

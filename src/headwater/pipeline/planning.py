@@ -1,0 +1,109 @@
+"""Planning: the plans of views, made by Spark from their SQL, or found as some process has kept them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headwater.catalog.catalog import Catalog
+from headwater.catalog.view import VIEW, ViewDeclaration
+from headwater.errors import HeadwaterError, ViewRefused
+from headwater.pipeline.plans import Plans
+from headwater.pipeline.resolver import Resolver
+from headwater.plan.engine import Engine
+from headwater.plan.fingerprint import Fingerprint
+from headwater.plan.function import Udf
+from headwater.plan.operators import Plan
+from headwater.plan.planned import Planned
+from headwater.plan.sharing import split
+from headwater.schema import Schema
+from headwater.tick.faults import refusing
+
+
+class Planning:
+    """Plans by one catalog at a time, which whoever asks gives. Remembers the plans of declared views."""
+
+    def __init__(self, engine: Engine, plans: Plans) -> None:
+        self._engine = engine
+        self._plans = plans
+        self._known: dict[int, Planned] = {}
+        self._refused: dict[int, HeadwaterError] = {}
+        self._functions: Mapping[str, Udf] = {}
+
+    def plan(
+        self, name: str, sql: str, catalog: Catalog, changing: Mapping[str, Schema] | None = None
+    ) -> tuple[Plan, Schema]:
+        """The plan of a view that is to be declared, and its columns; `ViewRefused` if it cannot be.
+
+        Of views in `changing` it is assumed that rows can disappear.
+        """
+        plan, schema = self._engine.plan(name, sql, Resolver(catalog, changing))
+        self._engine.check(name, plan)
+        return plan, schema
+
+    def again(self, view: ViewDeclaration, catalog: Catalog) -> tuple[Plan, Schema]:
+        """The plan of a declared view and its columns, on what was assumed when it was declared."""
+        with refusing(view.name):
+            return self._engine.plan(view.base, view.sql, Resolver.as_declared(view, catalog))
+
+    def planned(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
+        """The plan of a declared view, without what is kept elsewhere; `ViewRefused` if it has none now."""
+        if (functions := self._engine.functions) != self._functions:
+            self._functions = functions
+            self.forget()
+        if view.number in self._refused:
+            raise self._refused[view.number]
+        found = self._known.get(view.number)
+        if found is None or found.shares != view.shares:  # another process may have built all again
+            try:
+                with refusing(view.name):
+                    found = self._opened(view, catalog)
+            except ViewRefused as error:
+                self._refused[view.number] = error
+                raise
+        return found
+
+    def differs(self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]) -> str:
+        """Why the state of a view is not of its plan; empty if it is, or there is none, or no plan."""
+        try:
+            return self.planned(view, catalog).differs(arrangements)
+        except ViewRefused:
+            return ""
+
+    def keep(self, view: ViewDeclaration, plan: Plan, catalog: Catalog) -> None:
+        """Tick a view that was declared just now by the plan that it was declared with.
+
+        Not if something that it reads was declared anew meanwhile, or another process may have begun to replace a
+        view that it reads, or if there are functions, which can be declared anew.
+        """
+        inputs = map(catalog.find, plan.inputs)
+        steady = self._engine.knows(plan.inputs, Resolver(catalog)) and not self._engine.functions
+        if steady and all(each and each.kind != VIEW for each in inputs):
+            self._split(view, plan, catalog)
+
+    def forget(self) -> None:
+        """Forget all plans."""
+        self._known.clear()
+        self._refused.clear()
+
+    def _opened(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
+        """The plan of a view as some process has kept it, or else made anew."""
+        made = self._plans.find(view, catalog, self._engine)
+        if made is None:
+            return self._split(view, self.again(view, catalog)[0], catalog)
+        return self._split(view, made[0], catalog, made[1])
+
+    def _split(
+        self,
+        view: ViewDeclaration,
+        plan: Plan,
+        catalog: Catalog,
+        known: tuple[Fingerprint, Mapping[str, Fingerprint]] | None = None,
+    ) -> Planned:
+        """Note the plan of a view; its fingerprints are known if it was kept, else it is kept from now on."""
+        made = split(plan, lambda state, _: view.shares.get(state))
+        own, shared = known or self._engine.fingerprints(made)
+        planned = self._known[view.number] = Planned(view.state, view.shares, made, own, shared)
+        if known is None:
+            self._plans.keep(view, catalog, self._engine, plan, planned)
+        return planned

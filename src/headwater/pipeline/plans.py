@@ -1,0 +1,83 @@
+"""The plans of declared views, kept beside the state, so that a process need not make them again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+import headwater
+from headwater.catalog.catalog import Catalog
+from headwater.catalog.names import view_state
+from headwater.catalog.view import ViewDeclaration
+from headwater.pipeline.resolver import Resolver
+from headwater.plan.fingerprint import Fingerprint
+from headwater.plan.function_code import digest
+from headwater.plan.operators import Plan
+from headwater.plan.planned import Planned
+
+_FOLDER = "plans"
+Found = tuple[Plan, tuple[Fingerprint, Mapping[str, Fingerprint]]]
+
+
+class Keeper(Protocol):
+    """Whoever can keep plans in files; what they are depends on `planned_by`."""
+
+    @property
+    def planned_by(self) -> Mapping[str, str]:
+        """What the plan of the same SQL depends on beside its inputs."""
+        ...
+
+    def kept_plan(self, path: str) -> Any:
+        """The file of a plan."""
+        ...
+
+
+class Plans:
+    """A file for each view, by its number."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = os.path.join(folder, _FOLDER)
+
+    def find(self, view: ViewDeclaration, catalog: Catalog, keeper: Keeper) -> Found | None:
+        """The plan of a view with its fingerprints, if it was kept and all that it depends on is as it was."""
+        made = keeper.kept_plan(self._path(view)).read(_key(view, catalog, keeper))
+        if made is None:
+            return None
+        plan, (own, *shared) = made
+        return plan, (
+            Fingerprint.parse(own),
+            dict(zip(shared[::2], map(Fingerprint.parse, shared[1::2]), strict=True)),
+        )
+
+    def keep(self, view: ViewDeclaration, catalog: Catalog, keeper: Keeper, plan: Plan, planned: Planned) -> None:
+        """Keep the plan of a view, unless it calls functions of the user's, which belong to a process."""
+        own, shared = planned.own, planned.shared
+        if own.functions or any(each.functions for each in shared.values()):
+            return
+        marks = [str(own), *(part for name, each in shared.items() for part in (name, str(each)))]
+        keeper.kept_plan(self._path(view)).write(_key(view, catalog, keeper), plan, marks)
+
+    def forget_others(self, numbers: Collection[int]) -> None:
+        """Remove what was kept of views that are not declared any more, and what was left half written."""
+        names = {view_state(number) for number in numbers}
+        with suppress(OSError):
+            for name in os.listdir(self._folder):
+                if name not in names:
+                    os.unlink(os.path.join(self._folder, name))
+
+    def _path(self, view: ViewDeclaration) -> str:
+        return os.path.join(self._folder, view.state)
+
+
+def _key(view: ViewDeclaration, catalog: Catalog, keeper: Keeper) -> str:
+    """What a plan depends on."""
+    resolver = Resolver.as_declared(view, catalog)
+    inputs = [
+        (name, each and each.schema.ddl, each and each.appends_only)
+        for name, each in ((name, resolver(name)) for name in view.inputs)
+    ]
+    shares = {"shares": dict(view.shares), "steady": list(view.steady)}
+    terms = {"sql": view.sql, "on_error": view.on_error, **shares}
+    return digest([headwater.__version__, keeper.planned_by, terms, inputs])

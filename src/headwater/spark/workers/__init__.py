@@ -1,0 +1,1 @@
+"""What runs on executors: stages of functions, and the process that Python workers are forked from."""

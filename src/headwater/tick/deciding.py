@@ -1,0 +1,157 @@
+"""Deciding: what there is to do for a tick. It looks, plans and compares; what it decides is done by the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from headwater.catalog.amendment import Amendment
+from headwater.catalog.catalog import Catalog
+from headwater.catalog.view import ViewDeclaration
+from headwater.errors import HeadwaterError
+from headwater.log import Cut
+from headwater.plan.planned import Planned
+from headwater.store import Faults, TickRecord
+from headwater.tick.faults import as_told, is_the_pipelines
+from headwater.tick.history import History, otherwise
+from headwater.tick.losses import without
+from headwater.tick.recovery import Arrangements, Before, Recovery
+
+
+class Planning(Protocol):
+    """Whoever knows the plans of views."""
+
+    def planned(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
+        """The plan of a declared view, without what is kept elsewhere."""
+        ...
+
+    def differs(self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]) -> str:
+        """Why the state of a view is not of its plan; empty if it is, or there is none."""
+        ...
+
+
+class Renewing(Protocol):
+    """Whoever decides how views are made anew."""
+
+    def renewal(
+        self, view: ViewDeclaration, reason: str, catalog: Catalog, arrangements: Mapping[str, Any]
+    ) -> Iterable[Amendment]:
+        """How a view is made anew by its present plan, sharing what is of that plan; nothing if it is already.
+
+        It is amended if it can go on as it is, since it has no rows yet.
+        """
+        ...
+
+    def all_anew(self, catalog: Catalog) -> Iterable[Amendment]:
+        """What views share from now on, since nothing of it is there any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is to become of declarations before a tick, and what it goes on from.
+
+    `before` is what counts of the state, None if nothing does. What is `stale` cannot catch up any more. Views that
+    are `unable`, by their numbers, are not computed and say why; `faults` are to be told, by the same.
+    """
+
+    before: Arrangements | None
+    stale: Collection[str] = ()
+    amendments: tuple[Amendment, ...] = ()
+    unable: Mapping[int, HeadwaterError] = field(default_factory=dict)
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+
+class Deciding:
+    """Decides by one catalog, which whoever asks gives."""
+
+    def __init__(
+        self, history: History, recovery: Recovery, planning: Planning, renewing: Renewing, faults: Faults
+    ) -> None:
+        self._history = history
+        self._recovery = recovery
+        self._planning = planning
+        self._renewing = renewing
+        self._faults = faults
+
+    def declarations(
+        self, catalog: Catalog, last: TickRecord | None, kept: Collection[int], found: Before
+    ) -> Decided:
+        """What is to be made anew: what cannot catch up, and what is not of the plan that it has now."""
+        stale = self._history.stale(catalog, last, kept)
+        again = tuple(self._history.begun_again(catalog, stale))
+        for each in again:
+            catalog = each.on(catalog)
+        before = None
+        if found.found is not None:
+            before = self._history.trusted(catalog, without(found.found, found.lost), last, stale)
+        if before is not None and self._history.is_torn(catalog, before, last):
+            hint = "restore the pipeline from a backup"
+            self._recovery.check_rebuildable(catalog, "something that views share is missing", hint)
+            before = None
+        if before is None:
+            return Decided(None, stale, (*again, *self._renewing.all_anew(catalog)))
+        return self._renewed(catalog, before, stale, again)
+
+    def _renewed(
+        self, catalog: Catalog, before: Arrangements, stale: Collection[str], again: tuple[Amendment, ...]
+    ) -> Decided:
+        """That views whose state is not of their plan are made anew."""
+        amendments, unable, faults = [*again], dict[int, HeadwaterError](), dict[int, str]()
+        known = self._faults.known()
+
+        def why(view: ViewDeclaration) -> str:
+            if not view.number:  # it is to be declared only now
+                return ""
+            return known.get(view.number) or self._planning.differs(view, declared, before)
+
+        declared = catalog
+        for name, reason in otherwise(declared, before, why).items():
+            view = catalog.views[name]
+            if not self._history.is_repeatable(catalog, name):
+                faults[view.number] = reason
+                msg = f"{reason}, and it cannot be made anew: the log has lost its beginning"
+                unable[view.number] = HeadwaterError(msg, where=name, hint="drop the view and declare it anew")
+                continue
+            try:
+                made = list(self._renewing.renewal(view, reason, catalog, before))
+            except Exception as error:  # as by a function that is not declared; later it still has to be
+                if is_the_pipelines(error):
+                    raise
+                faults[view.number] = reason
+                unable[view.number] = as_told(error)
+                continue
+            if not any(each.how == "amend" for each in made):
+                unable[view.number] = HeadwaterError(f"{reason}; it is being made anew", where=name)
+            for each in made:
+                catalog = each.on(catalog)
+            amendments += made
+        return Decided(before, stale, tuple(amendments), unable, faults)
+
+    def plans(
+        self, catalog: Catalog, unable: Mapping[int, HeadwaterError]
+    ) -> tuple[dict[str, Planned], dict[str, HeadwaterError]]:
+        """The plans of the views that can be computed, and why the others cannot."""
+        planned: dict[str, Planned] = {}
+        failed: dict[str, HeadwaterError] = {}
+        for name, view in catalog.views.items():
+            if view.number in unable:
+                failed[name] = unable[view.number]
+                continue
+            try:
+                planned[name] = self._planning.planned(view, catalog)
+            except Exception as error:
+                if is_the_pipelines(error):
+                    raise
+                failed[name] = as_told(error)
+        return planned, failed
+
+
+def known_cut(last: TickRecord | None, topics: Mapping[str, int]) -> Cut:
+    """The last cut, without topics that were dropped since, also if others have their names now."""
+    if last is None:
+        return Cut()
+    cut, known = Cut.from_dict(last.cut), last.detail["topics"]
+    ends = {place: end for place, end in cut.ends.items() if topics.get(place[0]) == known.get(place[0])}
+    return Cut(cut.sequence, ends, cut.rows)

@@ -1,1 +1,0 @@
-"""Views: what a query becomes when it is maintained by change."""

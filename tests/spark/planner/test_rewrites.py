@@ -1,0 +1,189 @@
+"""What each rewrite makes of a query: SQL in, plan out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headwater as hw
+from headwater.plan.describe import describe
+from tests.inside import plan_of
+
+pytestmark = pytest.mark.spark
+
+REWRITES: list[tuple[str, str, list[str]]] = [
+    (
+        "scalar",
+        "SELECT id FROM a WHERE x > (SELECT max(x) FROM b)",
+        [
+            "bilinear: join of all pairs",
+            "  source: a (id, x)",
+            "  recompute: aggregate everything",
+            "    source: b (x)",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT id FROM a WHERE x = (SELECT max(x) FROM s)",
+        [
+            "bilinear: join on x = max(x)",
+            "  source: a (id, x)",
+            "  accumulating: aggregate everything: max(x)",
+            "    source: s (x)",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b)",
+        [
+            "bilinear: join of all pairs",
+            "  source: a (id)",
+            "  accumulating: aggregate everything: count(1)",
+            "    source: b ()",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT id, (SELECT x FROM b WHERE id = 1) AS y FROM a",
+        [
+            "bilinear: join of all pairs",
+            "  source: a (id)",
+            "  recompute: aggregate everything",
+            "    source: b (id, x)",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT k, sum(x) + (SELECT count(*) FROM b) AS n FROM a GROUP BY k",
+        [
+            "bilinear: join of all pairs",
+            "  accumulating: group by k: sum(x)",
+            "    source: a (k, x)",
+            "  accumulating: aggregate everything: count(1)",
+            "    source: b ()",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT sum(x * (SELECT count(*) FROM b)) AS n FROM a",
+        [
+            "accumulating: aggregate everything: sum((x * count(1)))",
+            "  bilinear: join of all pairs",
+            "    source: a (x)",
+            "    accumulating: aggregate everything: count(1)",
+            "      source: b ()",
+        ],
+    ),
+    (
+        "scalar",
+        "SELECT a.id FROM a LEFT JOIN b ON a.k = b.k AND a.x < (SELECT min(x) FROM s)",
+        [
+            "recompute: left outer join",
+            "  bilinear: join of all pairs",
+            "    source: a (id, k, x)",
+            "    accumulating: aggregate everything: min(x)",
+            "      source: s (x)",
+            "  source: b (k)",
+        ],
+    ),
+    (
+        "not in",
+        "SELECT id FROM a WHERE k NOT IN (SELECT k FROM b)",
+        [
+            "bilinear: join of all pairs",
+            "  recompute: left anti join",
+            "    source: a (id, k)",
+            "    source: b (k)",
+            "  accumulating: aggregate everything: count(1), count(b)",
+            "    source: b (k)",
+        ],
+    ),
+    (
+        "not in",
+        "SELECT id FROM a WHERE (k, x) NOT IN (SELECT k, x FROM b)",
+        [
+            "recompute: left anti join",
+            "  source: a (id, k, x)",
+            "  source: b (k, x)",
+        ],
+    ),
+    (
+        "not in",
+        "SELECT id FROM a WHERE k NOT IN (SELECT k FROM b WHERE b.x = a.x)",
+        [
+            "recompute: left anti join",
+            "  source: a (id, k, x)",
+            "  source: b (k, x)",
+        ],
+    ),
+    (
+        "window order",
+        "SELECT id, (SELECT x FROM b WHERE b.k = a.k ORDER BY b.id DESC LIMIT 1) AS y FROM a",
+        [
+            "recompute: left outer join",
+            "  source: a (id, k)",
+            "  recompute: first 1 rows by b.k",
+            "    source: b (id, k, x)",
+        ],
+    ),
+    (
+        "window order",
+        "SELECT id, row_number() OVER (PARTITION BY k ORDER BY x) AS n FROM (SELECT * FROM a ORDER BY id DESC)",
+        [
+            "recompute: window functions by __auto_generated_subquery_name.k",
+            "  source: a (id, k, x)",
+        ],
+    ),
+    (
+        "nearest",
+        "SELECT a.id, b.id AS near FROM a JOIN b APPROX NEAREST 1 BY DISTANCE abs(a.x - b.x)",
+        [
+            "recompute: group by id, x, place",
+            "  bilinear: join of all pairs",
+            "    recompute: window functions by id, x",
+            "      source: a (id, x)",
+            "    source: b (id, k, x)",
+        ],
+    ),
+    (
+        "none",
+        "SELECT DISTINCT k FROM a WHERE k IN (SELECT k FROM b)",
+        [
+            "accumulating: distinct k",
+            "  recompute: left semi join",
+            "    source: a (k)",
+            "    source: b (k)",
+        ],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[hw.Pipeline]:
+    with hw.Pipeline("rewrites", tmp_path_factory.mktemp("rewrites") / "p") as made:
+        for name in "ab":
+            made.table(name, "id BIGINT, k INT, x BIGINT", key="id")
+        made.stream("s", "k INT, x BIGINT")
+        yield made
+
+
+def outline(pipeline: hw.Pipeline, sql: str) -> list[str]:
+    """The operators of a query, without those that only filter and compute."""
+    plan = plan_of(pipeline, "v", sql)
+    above: list[bool] = []
+    lines = []
+    for line in describe(plan):
+        del above[line["depth"] :]
+        if line["kind"] != "linear":
+            text = re.sub(r"#\d+L?", "", line["text"])
+            lines.append(f"{'  ' * sum(above)}{line['kind']}: {text}")
+        above.append(line["kind"] != "linear")
+    return lines
+
+
+@pytest.mark.parametrize(("rewrite", "sql", "wanted"), REWRITES, ids=[sql for _, sql, _ in REWRITES])
+def test_a_query_becomes_this_plan(pipeline: hw.Pipeline, rewrite: str, sql: str, wanted: list[str]) -> None:
+    assert outline(pipeline, sql) == wanted
