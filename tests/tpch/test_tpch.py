@@ -19,7 +19,7 @@ from tests.tpch.source import TABLES, Source, Unobtainable, source
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TICKS = 6
+TICKS = 4
 SEED = 20260701
 
 

@@ -167,6 +167,10 @@ def _context_settings(java: JavaHome, *, local: bool) -> dict[str, str]:
         _INHERITING: "false",
         "spark.python.unix.domain.socket.enabled": "true",  # every task waits 40 ms for TCP
         "spark.python.daemon.module": "headwater.spark.workers.daemon",
+        # Spark's own is up to 64 MB for each sort, hash table and broadcast, however few rows it has.
+        "spark.buffer.pageSize": "4m",
+        # What was compiled for 100 stages does for one evaluation of a few dozen queries.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Else Java ends itself when the rows of one view take all of its memory.
         "spark.executor.killOnFatalError.depth": "0",
     }
