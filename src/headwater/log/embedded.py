@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager
 from functools import partial
 
 import pyarrow as pa
@@ -16,13 +15,14 @@ from headwater.files import Files, allow_many_files, disk_errors_told
 from headwater.format import LOG
 from headwater.lock import Lock
 from headwater.log import decisions as deciding
+from headwater.log import drops
 from headwater.log.beginnings import beginnings, forget
 from headwater.log.commit import Commit
 from headwater.log.cut import Cut, Place, choose
 from headwater.log.decisions import Decisions, Owner
 from headwater.log.entry import Entry, Records
 from headwater.log.extent import joined
-from headwater.log.log import Parts, TopicDropped, TopicLog, TopicSize
+from headwater.log.log import Parts, TopicLog, TopicSize
 from headwater.log.partition import Partition
 from headwater.log.producers import check_producer
 from headwater.log.segment import prepare
@@ -37,7 +37,6 @@ from headwater.store.store import Store
 from headwater.watch import Watch
 
 _ANY = (1 << 63) - 1
-_DROPPED = ".dropped"
 SEGMENT_BYTES = 64 * 1024 * 1024
 
 
@@ -70,9 +69,7 @@ class EmbeddedLog:
         LOG.mark(self.files, self.folder)
         self._decisions = Decisions(self.files, store, self._clock, self._owners)
         deciding.sweep(self._owners, os.path.join(self.folder, "spill"))
-        for name in self.files.list(self.folder):
-            if name.endswith(_DROPPED):  # by whoever was killed meanwhile
-                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+        drops.sweep(self.files, self.folder)
         self._owner = Owner(self._owners)
         self._numbers = SequenceNumbers(self.files, self.folder, self._boot, store, self._highest_sequence)
         self._topics: dict[str, TopicLog] = {}
@@ -139,24 +136,8 @@ class EmbeddedLog:
             for lock in partition.locks:
                 yield f"{topic}, partition {number}", lock
 
-    @contextmanager
-    def _drops_told(self, names: Collection[str]) -> Iterator[None]:
-        """What fails since a topic was dropped meanwhile, by whichever process, says so and nothing else.
-
-        Its folder is there or not, at one instant, so a part of it that is missing tells of damage.
-        """
-        topics = [self._topic(name) for name in names]
-        self._check_there(topics)
-        try:
-            yield
-        except (OSError, HeadwaterError):
-            self._check_there(topics)
-            raise
-
-    def _check_there(self, topics: Sequence[TopicLog]) -> None:
-        for topic in topics:
-            if not self.files.exists(self._topic_folder(topic)):
-                raise TopicDropped(topic.name)
+    def _drops_told(self, names: Collection[str]) -> AbstractContextManager[None]:
+        return drops.drops_told(self.files, {name: self._topic_folder(self._topic(name)) for name in names})
 
     def _of(self, topic: str) -> dict[int, Partition]:
         return {number: self.partition(topic, number) for number in range(self._topic(topic).partitions)}
@@ -348,13 +329,7 @@ class EmbeddedLog:
     def drop(self, topic: str) -> None:
         """See `Log.drop`."""
         folder, partitions = self._topic_folder(self._topic(topic)), self._of(topic)
-        with ExitStack() as held:
-            for partition in sorted(partitions.values(), key=lambda each: each.folder):  # as whoever appends does
-                if self.files.exists(partition.folder):
-                    held.enter_context(partition.lock)
-            with suppress(FileNotFoundError):  # another process drops it, too
-                self.files.rename(folder, folder + _DROPPED)
-            shutil.rmtree(folder + _DROPPED, ignore_errors=True)  # who waits for a lock sees that it is gone
+        drops.drop_folder(self.files, folder, partitions.values())
         del self._topics[topic]
         for number, partition in partitions.items():
             del self._partitions[topic, number]
