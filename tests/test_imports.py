@@ -32,7 +32,14 @@ ORDER = (
     {"errors"},
 )
 """From those who use to those who are used; a part may import what stands below it, and its own folder."""
-ROOMS_OF_SPARK = ({"engine"}, {"planner", "workers"}, {"evaluator"}, {"catalyst"}, {"session"})
+ROOMS_OF_SPARK = (
+    {"engine"},
+    {"planner", "workers"},
+    {"evaluator"},
+    {"single_partition"},
+    {"catalyst"},
+    {"session"},
+)
 """The same within `spark`."""
 OPEN_TO_THE_ORACLE = ("headwater.spark.catalyst", "headwater.spark.session")
 """What the oracle may know of how Spark is used: not what plans, evaluates or keeps anything."""

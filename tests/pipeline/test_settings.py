@@ -152,7 +152,7 @@ def test_no_setting_of_the_users_reaches_a_session_of_ours(theirs: SparkSession,
         assert len(made) > 700
         session: Any = engine_of(pipeline).spark._jsparkSession
         ours = dict(session.sessionState().conf().settings())
-        apart = dict(engine_of(pipeline).catalyst.apart.sessionState().conf().settings())
+        apart = dict(engine_of(pipeline).single.session.sessionState().conf().settings())
     pinned = {key: value for key, (value, _) in PINNED.items()}
     ours = {key: value for key, value in ours.items() if key.startswith("spark.sql.") and key not in MACHINE}
     excluded = ours.pop("spark.sql.optimizer.excludedRules")

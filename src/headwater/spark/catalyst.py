@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, cast
 
@@ -21,14 +21,6 @@ _NUMBER = re.compile(r"#(\d+)")
 _CLASS = re.compile(r'"class":"[\w.]*?(\w+)\$?"')
 _VIEW = re.compile(r"^[ :+-]*View \(`(\w+)`", re.MULTILINE)
 _NAMED = re.compile(r"'UnresolvedRelation \[(\w+)\]")
-
-
-_ONE_TASK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""The rows of an operator are in one partition already: nothing needs to be exchanged or broadcast."""
 
 
 class Catalyst:
@@ -49,7 +41,7 @@ class Catalyst:
         self._filter, self._generate, self._expand = plans.Filter, plans.Generate, plans.Expand
         self._local_limit = plans.LocalLimit
         self._limits: dict[int, Java] = {}
-        self._aggregate, self._sort, self._repartition = plans.Aggregate, plans.Sort, plans.Repartition
+        self._aggregate, self._sort = plans.Aggregate, plans.Sort
         self._window = plans.Window
         self._alias, self._and, self._coalesce = expressions.Alias, expressions.And, expressions.Coalesce
         self._or, self._not, self._is_not_null = expressions.Or, expressions.Not, expressions.IsNotNull
@@ -70,15 +62,6 @@ class Catalyst:
     def none(self) -> Java:
         """Scala's None."""
         return self.jvm.scala.Option.empty()
-
-    @cached_property
-    def apart(self) -> Java:
-        """A session for operators whose rows are together already; not made before one needs it."""
-        return self.session_apart(_ONE_TASK)
-
-    @cached_property
-    def _execution(self) -> Java:
-        return module(self.jvm.org.apache.spark.sql.execution, "QueryExecution")
 
     @cached_property
     def _nothing(self) -> Java:
@@ -114,13 +97,6 @@ class Catalyst:
         """
         self._set_active(session or self.session)
         self._context.getLocalProperties().putAll(self._settings)
-
-    def session_apart(self, settings: Mapping[str, str]) -> Java:
-        """A session like this one but for some settings."""
-        made = self.session.cloneSession()
-        for key, value in settings.items():
-            made.conf().set(key, value)
-        return made
 
     # -- plans
 
@@ -211,16 +187,6 @@ class Catalyst:
         """How many bytes Java may have."""
         return int(self.jvm.java.lang.Runtime.getRuntime().maxMemory())
 
-    def together(self, plan: Java) -> Java:
-        """The plan's rows in one partition, in their order."""
-        return self._repartition(1, False, plan)
-
-    def everywhere(self, physical: Java) -> Java:
-        """A physical plan of rows that are `together`, for as many partitions as the rows are in."""
-        if physical.nodeName() == "Coalesce":
-            return physical.child()
-        return self.map_children(physical, self.everywhere)
-
     def evaluated(self, plan: Java) -> Java:
         """A projection or filter of local rows, evaluated here and now."""
         return self._evaluated(plan)
@@ -260,10 +226,6 @@ class Catalyst:
         """The columns of a plan, by place, as these attributes."""
         pairs = zip(self.items(plan.output()), attributes, strict=True)
         return self.project([self.alias_as(given, wanted.name(), wanted.exprId()) for given, wanted in pairs], plan)
-
-    def executable(self, plan: Java, session: Java) -> Java:
-        """Spark's physical plan of what was optimised before: it is not analysed and optimised again."""
-        return self._execution.prepareExecutedPlan(session, plan)
 
     def frame(self, plan: Java) -> Java:
         """A Java DataFrame of a plan."""

@@ -25,6 +25,7 @@ from headwater.spark.session.functions import register
 from headwater.spark.session.running import Running
 from headwater.spark.session.settings import ANSI, meant
 from headwater.spark.session.start import start, undisturbed
+from headwater.spark.single_partition import SinglePartition
 from headwater.spark.workers.stages import SparkStages
 
 _PLANS = "3"
@@ -59,8 +60,9 @@ class SparkEngine:
         self.planned_by = {**self.meaning, "plans": _PLANS}
         self._analyser = Analyser(self.spark)
         self.catalyst = self._analyser.catalyst
-        self._evaluator = SparkEvaluator(self.catalyst)
-        self.stages = SparkStages(self.catalyst)
+        self.single = SinglePartition(self.catalyst)
+        self._evaluator = SparkEvaluator(self.catalyst, self.single)
+        self.stages = SparkStages(self.catalyst, self.single)
         self._udfs = udfs
         self._known: dict[str, Udf] = {}
         self._planning = threading.Lock()

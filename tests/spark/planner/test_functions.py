@@ -16,6 +16,7 @@ from headwater.oracle.difference import difference
 from headwater.spark.evaluator.evaluate import SparkEvaluator
 from headwater.spark.planner.analyse import Analyser
 from headwater.spark.session.start import start
+from headwater.spark.single_partition import SinglePartition
 from headwater.state.arrangement import Arrangement
 from headwater.state.files import LocalStateFiles
 from headwater.tick.small import Small
@@ -80,7 +81,7 @@ def test_the_documented_example_of_every_function_gives_what_spark_gives() -> No
     """A third of them, another one every day; all if thorough."""
     session = start("functions", master="local[2]")  # of the Spark that runs, if one does
     analyser = Analyser(session)
-    evaluator = SparkEvaluator(analyser.catalyst)
+    evaluator = SparkEvaluator(analyser.catalyst, SinglePartition(analyser.catalyst))
     seen: Counter[str] = Counter()
     wrong = []
     found = examples(session)

@@ -26,6 +26,7 @@ from headwater.spark.catalyst import Catalyst, Java, module, number
 from headwater.spark.evaluator.computing import Computing, Leaf, Recomputing, filled
 from headwater.spark.evaluator.failure import SPARKS, evaluation_failed, interruptible
 from headwater.spark.session.quiet import quiet
+from headwater.spark.single_partition import SinglePartition
 
 _BATCH_ROWS = 100_000
 _PART, _ROW_BYTES, _COLUMN_BYTES = 4, 32, 8
@@ -35,8 +36,9 @@ _PART, _ROW_BYTES, _COLUMN_BYTES = 4, 32, 8
 class SparkEvaluator:
     """Evaluates in one session. Safe for threads."""
 
-    def __init__(self, catalyst: Catalyst, *, folder: str | None = None) -> None:
+    def __init__(self, catalyst: Catalyst, single: SinglePartition, *, folder: str | None = None) -> None:
         self._catalyst = catalyst
+        self._single = single
         self._folder = tempfile.mkdtemp(prefix="headwater-", dir=folder)
         self.queries = 0
 
@@ -70,7 +72,7 @@ class SparkEvaluator:
         """What an operator gives for the rows of its inputs: its columns and `_hash`."""
         interruptible(self._catalyst.spark)
         self.queries += 1
-        self._catalyst.activate(self._catalyst.apart)
+        self._single.activate()
         try:
             with quiet():
                 leaves = {
@@ -85,7 +87,7 @@ class SparkEvaluator:
     def _recomputed(self, plan: Java, computing: Recomputing) -> pa.Table:
         wanted = pa.schema([*(each.arrow for each in computing.outputs), pa.field(HASH, pa.int64())])
         most = self._most(wanted)
-        executed = self._catalyst.executable(self._catalyst.at_most(most, plan), self._catalyst.apart)
+        executed = self._single.executable(self._catalyst.at_most(most, plan))
         rows = executed.executeToIterator()
         made = to_arrow(self._catalyst, rows, executed.schema(), wanted, self._temporary())
         return _not_more(made, most)
@@ -96,9 +98,9 @@ class SparkEvaluator:
 
     def check(self, computing: Recomputing) -> None:
         """An error if Spark cannot run an operator, whatever its rows."""
-        self._catalyst.activate(self._catalyst.apart)
+        self._single.activate()
         try:
-            self._catalyst.executable(computing.operator, self._catalyst.apart)
+            self._single.executable(computing.operator)
         except SPARKS as error:
             raise evaluation_failed(error) from error
 
@@ -107,8 +109,8 @@ class SparkEvaluator:
         columns = [*(each.name for each in leaf.columns), HASH, PLACE]
         given = self._frame(table.select(columns), leaf.types).queryExecution().analyzed()
         if given.nodeName() == "LocalRelation":
-            return catalyst.together(catalyst.local(catalyst.sequence(leaf.attributes), given.data()))
-        return catalyst.together(catalyst.renamed(given, leaf.attributes))
+            return self._single.gathered(catalyst.local(catalyst.sequence(leaf.attributes), given.data()))
+        return self._single.gathered(catalyst.renamed(given, leaf.attributes))
 
     def _relation(self, computing: Computing, table: pa.Table) -> Java:
         rows = self._frame(table, computing.types).queryExecution().analyzed().data()

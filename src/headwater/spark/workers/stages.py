@@ -21,6 +21,7 @@ from headwater.spark.evaluator.computing import Computing, Leaf, Recomputing, fi
 from headwater.spark.evaluator.failure import SPARKS, evaluation_failed, interruptible
 from headwater.spark.evaluator.tasks import TaskFailures
 from headwater.spark.session.quiet import quiet
+from headwater.spark.single_partition import SinglePartition
 
 Batches = Iterable[pa.RecordBatch]
 _RESULT = "result STRING"
@@ -30,8 +31,9 @@ _BATCH_ROWS = 65_536
 class SparkStages:
     """Runs stages in one session. Safe for threads."""
 
-    def __init__(self, catalyst: Catalyst) -> None:
+    def __init__(self, catalyst: Catalyst, single: SinglePartition) -> None:
         self._catalyst = catalyst
+        self._single = single
         self._spark = catalyst.spark
         self._failures = TaskFailures(f"{secrets.token_hex(8)} ")
         self.jobs = 0
@@ -120,12 +122,16 @@ class SparkStages:
         operator = filled(catalyst, computing.operator, leaves)
         top = number(catalyst.items(computing.operator.output())[-1])
         plan = filled(catalyst, taken._jdf.queryExecution().analyzed(), {top: operator})
+        return self._executed(plan)
+
+    def _executed(self, plan: Java) -> list[Any]:
+        """What the tasks report of a plan each of whose operators has its rows together already."""
         self.jobs += 1
         interruptible(self._spark)
         try:
             with quiet():
-                catalyst.activate(catalyst.apart)
-                physical = catalyst.everywhere(catalyst.executable(plan, catalyst.apart))
+                self._single.activate()
+                physical = self._single.scattered(self._single.executable(plan))
                 return [json.loads(row.getUTF8String(0).toString()) for row in physical.executeCollect()]
         except SPARKS as error:
             raise evaluation_failed(error, self._failures) from error
@@ -143,7 +149,7 @@ class SparkStages:
 
         loaded = self._tasks(len(items)).mapInArrow(load, schema)
         renamed = self._catalyst.renamed(loaded._jdf.queryExecution().analyzed(), leaf.attributes)
-        return self._catalyst.together(renamed)
+        return self._single.gathered(renamed)
 
     def _tasks(self, count: int) -> DataFrame:
         return self._spark.range(0, count, 1, count)
