@@ -450,9 +450,9 @@ SQL_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a Ctrl-C in a tick is one error, with nothing behind it",
-        "pipeline/pipeline.py",
-        "                raise KeyboardInterrupt from None\n",
-        "                raise\n",
+        "pipeline/leasing.py",
+        "            raise KeyboardInterrupt from None\n",
+        "            raise\n",
         "tests/spark/session/test_java_ends.py",
     ),
     patch(
@@ -653,8 +653,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a pipeline stays in its time zone",
-        "pipeline/pipeline.py",
-        "if timezone not in {None, known[ZONE]}:",
+        "pipeline/foundation.py",
+        "if asked.timezone not in {None, known[ZONE]}:",
         "if False:",
         "tests/tick/test_tick.py -k stays_in_its_time_zone",
     ),

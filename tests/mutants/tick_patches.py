@@ -420,9 +420,9 @@ TICK_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "a pipeline stays with its log",
-        "pipeline/pipeline.py",
-        "            if url not in {None, known[each]}:\n",
-        "            if False:\n",
+        "pipeline/foundation.py",
+        "        if url not in {None, known[each]}:\n",
+        "        if False:\n",
         "tests/test_backends.py -k knows_its_log",
     ),
     patch(
@@ -621,16 +621,16 @@ TICK_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "who may not drive learns it before Spark is started",
-        "pipeline/pipeline.py",
-        "        held = self._lease.holds\n        self._lease.acquire()\n",
-        "        held = self._lease.holds\n        self._spark()\n        self._lease.acquire()\n",
+        "pipeline/leasing.py",
+        "    held = pipeline._lease.holds\n    pipeline._lease.acquire()\n",
+        "    held = pipeline._lease.holds\n    pipeline._spark()\n    pipeline._lease.acquire()\n",
         "tests/cli/test_run.py -k beside_a_driver",
     ),
     patch(
         "a lease is not kept by who cannot start Spark",
-        "pipeline/pipeline.py",
-        "                self._lease.release()\n            if isinstance",
-        "                pass\n            if isinstance",
+        "pipeline/leasing.py",
+        "            pipeline._lease.release()\n        if isinstance",
+        "            pass\n        if isinstance",
         "tests/cli/test_run.py -k cannot_start_spark",
     ),
     patch(

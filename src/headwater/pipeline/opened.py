@@ -6,6 +6,7 @@ from typing import Any
 
 from headwater.catalog.suspension import suspensions_of
 from headwater.errors import HeadwaterError
+from headwater.pipeline.leasing import to_drive
 from headwater.pipeline.pipeline import Pipeline
 from headwater.topics import Stream, Table
 
@@ -23,7 +24,7 @@ def topic_kinds(pipeline: Pipeline) -> dict[str, str]:
 
 def get_ready(pipeline: Pipeline) -> None:
     """Take the lease and start Spark, as the first tick would: `LeaseHeld` comes before Spark starts."""
-    with pipeline._to_drive():
+    with to_drive(pipeline):
         pipeline._spark()
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,21 +14,21 @@ from headwater import backends
 from headwater.catalog.relations import Relations
 from headwater.catalog.status import Status
 from headwater.clock import Clock
-from headwater.errors import DeclarationChanged, HeadwaterError, LeaseHeld, LogDamaged, Unavailable
-from headwater.files import Files
-from headwater.lock import Lock, forget_in_child
+from headwater.errors import HeadwaterError, LogDamaged, Unavailable
+from headwater.lock import forget_in_child
 from headwater.log import TopicDropped, TopicLog
 from headwater.pipeline import arguments
 from headwater.pipeline.arguments import checked_flag, checked_seconds
 from headwater.pipeline.declaring import declare_view, replaced_by_itself
 from headwater.pipeline.dropping import drop
 from headwater.pipeline.explain import explain
+from headwater.pipeline.foundation import Asked, open_foundation
 from headwater.pipeline.functions import checked_udf
+from headwater.pipeline.leasing import take_over, to_drive
 from headwater.pipeline.replacing import replace as replace_view
 from headwater.pipeline.status import status
 from headwater.pipeline.views import View, checked_view, known_view
 from headwater.position import Position
-from headwater.read import Reader
 from headwater.spark.session.settings import checked_settings
 from headwater.store import Declaration, Lease
 from headwater.tick.loop import run as run_ticks
@@ -43,10 +40,8 @@ if TYPE_CHECKING:
     from headwater.tick.driver import Driver
     from headwater.tick.report import Tick
 
-NAME, ZONE, LOG, STATE = "pipeline.name", "pipeline.timezone", "pipeline.log", "pipeline.state"
 _of_the_parent: list[object] = []
 """What a forked child must neither use nor end: kept, so that it is not."""
-_PATIENCE = 2.0
 
 
 class Pipeline:
@@ -89,25 +84,13 @@ class Pipeline:
         self.retain_for = arguments.checked_duration(retain_for)
         backends.check(log=log, store=store, state=state)
         arguments.make_folder(self.path)
-        self._store = backends.open_store(store, self.path)
-        known = self._know_itself(zone, log, state)
-        self.timezone = known[ZONE]
-        self._log = backends.open_log(known[LOG], self.path, self._store, self.clock)
-        self.state_files = backends.open_state_files(known[STATE], self.path)
-        self._scratch = backends.open_state_files(known[STATE], self.path, "scratch")
-        self._liveness = liveness = backends.open_liveness(store, self.path)
-        self._lease = Lease(self._store, liveness, self.path)
+        opened = open_foundation(self.path, Asked(name, zone, log, store, state), self.clock)
+        self.timezone = opened.timezone
+        self._store, self._log, self._liveness = opened.store, opened.log, opened.liveness
+        self.state_files, self._scratch = opened.state_files, opened.scratch
+        self._lease = Lease(self._store, self._liveness, self.path)
         self._relations = Relations(self._store, self._topic)
-        self._reader = Reader(
-            self._store,
-            self._log,
-            self.state_files,
-            liveness,
-            self.path,
-            self._topic,
-            timezone=self.timezone,
-            clock=self.clock,
-        )
+        self._reader = opened.reader(self._topic)
         self._udfs: dict[str, Any] = {}
         self._parts: SparkParts | None = None
         self._topics: dict[str, Stream | Table] = {}
@@ -119,29 +102,6 @@ class Pipeline:
         self._threads = threading.RLock()
         _of_the_parent.append(self._parts)
         self._parts = None
-
-    def _know_itself(self, timezone: str | None, log: str | None, state: str | None) -> Mapping[str, str]:
-        """The time zone and the parts that it was made with; an error if others were given, or another name."""
-        parts = {LOG: (log, backends.EMBEDDED), STATE: (state, backends.LOCAL)}
-        known = {each: self._store.kept(each) or "" for each in (NAME, ZONE)}
-        if not all(known.values()):
-            Files().sync_folder(self.path)
-            first = {each: url or usual for each, (url, usual) in parts.items()}
-            self._store.keep_first({NAME: self.name, ZONE: timezone or "UTC", **first})
-        known = {each: self._store.kept(each) or "" for each in (NAME, ZONE)}
-        if known[NAME] != self.name:
-            msg = f"this folder holds the pipeline {known[NAME]!r}, not {self.name!r}"
-            raise HeadwaterError(msg, where=self.path, hint="choose another path")
-        if timezone not in {None, known[ZONE]}:
-            msg = f"the time zone of this pipeline is {known[ZONE]}, not {timezone}"
-            hint = "leave timezone out, or make another pipeline: what its views hold is in its zone"
-            raise DeclarationChanged(msg, where=self.path, hint=hint)
-        for each, (url, usual) in parts.items():
-            known[each] = self._store.kept(each) or usual
-            if url not in {None, known[each]}:
-                msg = f"the {each.removeprefix('pipeline.')} of this pipeline is {known[each]}, not {url}"
-                raise DeclarationChanged(msg, where=self.path, hint="leave it out, or make another pipeline")
-        return known
 
     # -- declaring
 
@@ -199,7 +159,7 @@ class Pipeline:
         before = self._store.find(declaration.name)
         if before is not None and before.kind == declaration.kind:
             known = TopicDeclaration.from_dict(before.name, declaration.kind, before.spec)
-            if _folded(known) == _folded(declaration):
+            if known.promises == declaration.promises:
                 spec = dict(before.spec)
         return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
 
@@ -311,7 +271,7 @@ class Pipeline:
         `LeaseHeld` if another living process drives this pipeline. A view that cannot be evaluated is suspended at
         its last good tick, with those that read it; the others go on.
         """
-        with self._to_drive():
+        with to_drive(self):
             return self._driver().tick()
 
     def run(self, *, seconds: float | None = None, until: Callable[[Tick], bool] | None = None) -> None:
@@ -319,26 +279,8 @@ class Pipeline:
         arguments.check_run(seconds, until)
         names = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
         names = [each for each in names if self._relations.find(each) is not None]  # else it was dropped just now
-        with self._to_drive():
+        with to_drive(self):
             run_ticks(self._driver(), self._log, names, seconds=seconds, until=until)
-
-    @contextmanager
-    def _to_drive(self) -> Iterator[None]:
-        """With the lease, which is taken before Spark is started: who may not drive learns it at once."""
-        starting = self._parts is None
-        held = self._lease.holds
-        self._lease.acquire()
-        try:
-            yield
-        except BaseException as error:
-            if starting and self._parts is None and not held:  # others may be able to start it
-                self._lease.release()
-            if isinstance(error, KeyboardInterrupt):  # py4j would tell of every call that it broke off
-                raise KeyboardInterrupt from None
-            ended = self._parts.engine.ended(error) if self._parts is not None else None
-            if ended is None:
-                raise
-            raise ended from None
 
     def read(
         self, name: str, *, as_of: int | None = None, after: Position | str | None = None, timeout: float = 30.0
@@ -405,17 +347,7 @@ class Pipeline:
         Its later commits fail with `Fenced`. If it sits on a lock that is needed, it is killed first; if something
         else does, `LeaseHeld` is raised.
         """
-        replaced = self._store.lease()
-        self._lease.take_over()
-        topics = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
-        for name in topics:
-            with suppress(LogDamaged, TopicDropped):  # which have no lock that anyone needs
-                self._topic(name)  # so that the log knows its locks
-        for what, lock in self._log.locks():
-            if not _passes(lock) and not (self._lease.kill_if_holding(lock, replaced) and _passes(lock)):
-                holder = f"process {lock.holder()}"
-                msg = f"{holder} sits on the lock of {what}"
-                raise LeaseHeld(msg, holder=holder, where=self.path, hint="continue or stop that process")
+        take_over(self)
 
     def close(self) -> None:
         """Give back the lease and all files, and stop Spark if no other pipeline uses it. Safe to call twice."""
@@ -439,20 +371,3 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, path={self.path!r})"
-
-
-def _folded(declaration: TopicDeclaration) -> str:
-    """A topic's declaration for comparison: names of columns are the same in any case, comments are nothing.
-
-    Folders may have an event time from when that was accepted and did nothing.
-    """
-    plain = replace(declaration, schema=declaration.schema.without_comments, event_time=None, lateness=None)
-    return json.dumps(plain.as_dict(), sort_keys=True).lower()
-
-
-def _passes(lock: Lock) -> bool:
-    """Whether nobody sits on a lock for long."""
-    if lock.acquire(timeout=_PATIENCE):
-        lock.release()
-        return True
-    return False

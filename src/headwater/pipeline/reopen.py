@@ -6,7 +6,8 @@ import os
 
 from headwater.backends import DATABASE, check_not_lost, open_store
 from headwater.errors import HeadwaterError
-from headwater.pipeline.pipeline import NAME, Pipeline
+from headwater.pipeline.foundation import NAME
+from headwater.pipeline.pipeline import Pipeline
 from headwater.topics import Stream, Table
 
 

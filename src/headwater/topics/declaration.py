@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -104,6 +105,16 @@ class TopicDeclaration:
         """How records lie in the log: what was done, then the columns, all of them nullable for deletes' sake."""
         columns = [pa.field(field.name, field.type) for field in self.schema.arrow]
         return pa.schema([pa.field(OPERATION, pa.int8(), nullable=False), *columns])
+
+    @property
+    def promises(self) -> str:
+        """All that a declaration again must have in common with it, as text.
+
+        The names of columns are the same in any case, and comments are nothing. Folders may have an event time from
+        when that was accepted and did nothing.
+        """
+        plain = replace(self, schema=self.schema.without_comments, event_time=None, lateness=None)
+        return json.dumps(plain.as_dict(), sort_keys=True).lower()
 
     def dead_letters(self) -> TopicDeclaration:
         """The topic that takes this one's bad rows."""
