@@ -18,6 +18,7 @@ from headwater.errors import (
     ViewSuspended,
 )
 from headwater.position import Position
+from headwater.version import __version__
 
 if TYPE_CHECKING:
     from headwater.catalog.status import Status
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from headwater.tick.report import Tick
     from headwater.topics.stream import Stream
     from headwater.topics.table import Table
-
-__version__ = "0.1.0.dev0"
 
 _LATER = {
     "Pipeline": "headwater.pipeline.pipeline",

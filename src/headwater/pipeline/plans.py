@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-import headwater
 from headwater.catalog.catalog import Catalog
 from headwater.catalog.names import view_state
 from headwater.catalog.view import ViewDeclaration
@@ -16,6 +15,7 @@ from headwater.plan.fingerprint import Fingerprint
 from headwater.plan.function_code import digest
 from headwater.plan.operators import Plan
 from headwater.plan.planned import Planned
+from headwater.version import __version__
 
 _FOLDER = "plans"
 Found = tuple[Plan, tuple[Fingerprint, Mapping[str, Fingerprint]]]
@@ -80,4 +80,4 @@ def _key(view: ViewDeclaration, catalog: Catalog, keeper: Keeper) -> str:
     ]
     shares = {"shares": dict(view.shares), "steady": list(view.steady)}
     terms = {"sql": view.sql, "on_error": view.on_error, **shares}
-    return digest([headwater.__version__, keeper.planned_by, terms, inputs])
+    return digest([__version__, keeper.planned_by, terms, inputs])
