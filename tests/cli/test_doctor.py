@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli import checks
+from headwater.cli.findings import Finding
 
 from .conftest import Headwater, click
 
@@ -62,7 +63,7 @@ def test_a_folder_that_cannot_be_written_is_a_fault() -> None:
 
 def test_too_few_open_files_is_a_fault_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 2048))
-    assert checks.descriptors() == checks.Finding("files", False, "only 64 open files allowed", "ulimit -n 2048")
+    assert checks.descriptors() == Finding("files", False, "only 64 open files allowed", "ulimit -n 2048")
 
 
 def test_another_spark_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headwater.cli.findings import Finding, fault
 from headwater.cli.text import count, size
 from headwater.errors import HeadwaterError
 from headwater.spark.session.java import find_java
@@ -31,16 +31,6 @@ _DESCRIPTORS = 512
 _SYNCS = 9
 _READ = 1 << 30
 """So much of the state is read in a second or two."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found of one part. A fault comes with what to do about it; something fine may come with a note."""
-
-    name: str
-    ok: bool
-    said: str
-    hint: str = ""
 
 
 def python() -> Finding:
@@ -186,11 +176,3 @@ def topic(opened: Pipeline, name: str) -> Finding:
     except (HeadwaterError, OSError) as error:
         return fault(name, error)
     return Finding(name, True, f"{count(measured.records, 'record')}, {size(measured.bytes)}, undamaged")
-
-
-def fault(name: str, error: HeadwaterError | OSError) -> Finding:
-    """The finding that an error is."""
-    if isinstance(error, HeadwaterError):
-        place = f"{error.where}: " if error.where else ""
-        return Finding(name, False, f"{place}{error.what}", error.hint)
-    return Finding(name, False, str(error), "check the permissions and the state of the disk")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from headwater.cli import checks
-from headwater.cli.text import count
+from headwater.cli.findings import Finding, tell
 from headwater.cli.where import WrongUsage, add_where, find
 
 
@@ -20,20 +18,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding as it is made; 1 if there was a fault."""
-    findings = []
-    for finding in _findings(arguments):
-        findings.append(finding)
-        if not arguments.json:
-            show(finding)
-    faults = sum(not finding.ok for finding in findings)
-    if arguments.json:
-        print(json.dumps({"ok": not faults, "checks": [asdict(finding) for finding in findings]}, indent=2))
-    else:
-        print("all is well" if not faults else f"{count(faults, 'fault')} found")
-    return 1 if faults else 0
+    return tell(_findings(arguments), as_json=arguments.json, fine="all is well")
 
 
-def _findings(arguments: argparse.Namespace) -> Iterator[checks.Finding]:
+def _findings(arguments: argparse.Namespace) -> Iterator[Finding]:
     path, why_not = _pipeline(arguments)
     yield checks.python()
     yield checks.java()
@@ -42,7 +30,7 @@ def _findings(arguments: argparse.Namespace) -> Iterator[checks.Finding]:
     yield checks.ports()
     yield checks.descriptors()
     if path is None:
-        yield checks.Finding("pipeline", True, f"not checked: {why_not}")
+        yield Finding("pipeline", True, f"not checked: {why_not}")
     else:
         yield from checks.pipeline(path)
 
@@ -55,10 +43,3 @@ def _pipeline(arguments: argparse.Namespace) -> tuple[str | None, str]:
         if error.where:
             raise
         return None, error.what
-
-
-def show(finding: checks.Finding) -> None:
-    """A line for a finding, and one for what to do."""
-    print(f"{'ok   ' if finding.ok else 'FAULT'}  {finding.name:<10} {finding.said}", flush=True)
-    if finding.hint:
-        print(f"{'':<18}{'' if finding.ok else 'do: '}{finding.hint}", flush=True)

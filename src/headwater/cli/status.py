@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headwater.catalog.status import DriverStatus, TopicStatus, ViewStatus
 
 _WIDTH = 80
+_TOPICS = ["topic", "kind", "records", "bytes", "a second", "waiting", "set aside"]
+_VIEWS = ["view", "state", "rows", "bytes", "tick", "changed", "seconds"]
 _REPLACEMENT = {
     "building": "the next tick builds the new version",
     "held": "the new version is built, and waits for `headwater views switch`",
@@ -47,12 +49,8 @@ def lines(status: Status) -> Iterator[str]:
     yield from _wrapped(f"{status.name} in {status.path}")
     yield from _wrapped(driving(status.driver))
     yield from _wrapped(_ticks(status))
-    if status.topics:
-        yield ""
-        yield from _topics(status)
-    if status.views:
-        yield ""
-        yield from _views(status)
+    yield from _table(_TOPICS, [_topic(topic) for topic in status.topics])
+    yield from _table(_VIEWS, [_view(view) for view in status.views])
     notes = [note for view in status.views for note in notes_of(view)]
     notes += [f"{topic.name} cannot be opened: {topic.fault}" for topic in status.topics if topic.fault]
     if notes:
@@ -78,11 +76,12 @@ def _ticks(status: Status) -> str:
     return f"tick {ticks.number:,} at {ticks.at:%Y-%m-%d %H:%M:%S} UTC, {ticks.seconds:.3f} s: {took}; {kept}"
 
 
-def _topics(status: Status) -> list[str]:
-    headings = ["topic", "kind", "records", "bytes", "a second", "waiting", "set aside"]
-    columns = Columns(headings, right=headings[2:])
-    made = columns.lines(_topic(topic) for topic in status.topics)
-    return [columns.heading(), *made]
+def _table(headings: list[str], rows: list[list[str]]) -> Iterator[str]:
+    """The rows below their headings, two columns of words and then numbers; nothing if there are none."""
+    if rows:
+        columns = Columns(headings, right=headings[2:])
+        made = columns.lines(rows)
+        yield from ("", columns.heading(), *made)
 
 
 def _topic(topic: TopicStatus) -> list[str]:
@@ -90,13 +89,6 @@ def _topic(topic: TopicStatus) -> list[str]:
     rate = "?" if topic.rate is None else f"{topic.rate:,.1f}"
     counts = [_number(topic.records), used, rate, _number(topic.waiting), _number(topic.dead_letters)]
     return [topic.name, topic.kind, *counts]
-
-
-def _views(status: Status) -> list[str]:
-    headings = ["view", "state", "rows", "bytes", "tick", "changed", "seconds"]
-    columns = Columns(headings, right=headings[2:])
-    made = columns.lines(_view(view) for view in status.views)
-    return [columns.heading(), *made]
 
 
 def _view(view: ViewStatus) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from headwater.catalog.names import is_shared, owner_of
-from headwater.cli.checks import Finding, fault
+from headwater.cli.findings import Finding, fault
 from headwater.cli.text import count, size
 from headwater.errors import HeadwaterError
 from headwater.pipeline.checking import OLDER, is_needed, owners, runs, store_faults, versions

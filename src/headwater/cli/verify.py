@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from headwater.cli.checks import Finding, topic
-from headwater.cli.doctor import show
+from headwater.cli.checks import topic
+from headwater.cli.findings import Finding, tell
 from headwater.cli.stored import findings as stored
-from headwater.cli.text import count, size
+from headwater.cli.text import size
 from headwater.cli.waiting import saying
 from headwater.cli.where import add_where, opened
 from headwater.pipeline.opened import topic_kinds
@@ -31,18 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding as it is made; 1 if something is damaged."""
-    findings = []
     with opened(arguments) as pipeline:
-        for finding in _findings(pipeline):
-            findings.append(finding)
-            if not arguments.json:
-                show(finding)
-    faults = sum(not finding.ok for finding in findings)
-    if arguments.json:
-        print(json.dumps({"ok": not faults, "checks": [asdict(finding) for finding in findings]}, indent=2))
-    else:
-        print("nothing is damaged" if not faults else f"{count(faults, 'fault')} found")
-    return 1 if faults else 0
+        return tell(_findings(pipeline), as_json=arguments.json, fine="nothing is damaged")
 
 
 def _findings(pipeline: Pipeline) -> Iterator[Finding]:
