@@ -48,6 +48,22 @@ class Relations:
                 return view.letters if view.ever_set_aside else None
         return None
 
+    def topic(self, name: object, *, where: str) -> Declaration:
+        """The declaration of a topic of this name in any case; an error that lists the names if there is none."""
+        if not isinstance(name, str):
+            msg = f"{name!r} is not a name"
+            raise HeadwaterError(msg, where=where)
+        stored = self._store.find(name.lower())
+        if stored is None or stored.kind == VIEW:
+            names = ", ".join(self._store.declarations()) or "none yet"
+            msg = f"there is no topic called {name!r}"
+            raise HeadwaterError(msg, where=where, hint=f"declared are: {names}")
+        return stored
+
+    def topics(self) -> list[str]:
+        """The names of all topics, in the order in which they were declared."""
+        return [each.name for each in self._store.declarations().values() if each.kind != VIEW]
+
     def view(self, name: str) -> ViewDeclaration | None:
         """The declaration of a view, or of a candidate, if there is one of just this name."""
         stored = self._store.find(name)

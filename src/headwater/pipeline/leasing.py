@@ -45,8 +45,7 @@ def take_over(pipeline: Pipeline) -> None:
     """
     replaced = pipeline._store.lease()
     pipeline._lease.take_over()
-    topics = [d.name for d in pipeline._store.declarations().values() if d.kind in {"stream", "table"}]
-    for name in topics:
+    for name in pipeline._relations.topics():
         with suppress(LogDamaged, TopicDropped):  # which have no lock that anyone needs
             pipeline._topic(name)  # so that the log knows its locks
     for what, lock in pipeline._log.locks():

@@ -14,7 +14,7 @@ from headwater import backends
 from headwater.catalog.relations import Relations
 from headwater.catalog.status import Status
 from headwater.clock import Clock
-from headwater.errors import HeadwaterError, LogDamaged, Unavailable
+from headwater.errors import LogDamaged, Unavailable
 from headwater.lock import forget_in_child
 from headwater.log import TopicDropped, TopicLog
 from headwater.pipeline import arguments
@@ -248,14 +248,7 @@ class Pipeline:
 
     def _topic(self, name: str) -> Stream | Table:
         """A topic by name, whoever declared it."""
-        if not isinstance(name, str):
-            msg = f"{name!r} is not a name"
-            raise HeadwaterError(msg, where=self.name)
-        stored = self._store.find(name.lower())
-        if stored is None or stored.kind not in {"stream", "table"}:
-            names = ", ".join(self._store.declarations()) or "none yet"
-            msg = f"there is no topic called {name!r}"
-            raise HeadwaterError(msg, where=self.name, hint=f"declared are: {names}")
+        stored = self._relations.topic(name, where=self.name)
         with self._threads:
             return self._attach(stored)
 
@@ -277,8 +270,8 @@ class Pipeline:
     def run(self, *, seconds: float | None = None, until: Callable[[Tick], bool] | None = None) -> None:
         """Tick whenever data arrives: for so many seconds, until `until` says True of a tick, or for ever."""
         arguments.check_run(seconds, until)
-        names = [d.name for d in self._store.declarations().values() if d.kind in {"stream", "table"}]
-        names = [each for each in names if self._relations.find(each) is not None]  # else it was dropped just now
+        topics = self._relations.topics()
+        names = [each for each in topics if self._relations.find(each) is not None]  # else it was dropped just now
         with to_drive(self):
             run_ticks(self._driver(), self._log, names, seconds=seconds, until=until)
 

@@ -27,5 +27,4 @@ def reopen(path: str) -> Pipeline:
 
 def declared(pipeline: Pipeline) -> dict[str, Stream | Table]:
     """All topics that any process declared, in the order of their declaration."""
-    names = [d.name for d in pipeline._store.declarations().values() if d.kind in {"stream", "table"}]
-    return {name: pipeline._topic(name) for name in names}
+    return {name: pipeline._topic(name) for name in pipeline._relations.topics()}
