@@ -52,7 +52,7 @@ class Job:
             return True
 
 
-class Alone:
+class Gate:
     """Lets one job at a time through; one that was given up does not keep the others waiting."""
 
     def __init__(self) -> None:

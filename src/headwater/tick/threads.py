@@ -8,22 +8,22 @@ from queue import SimpleQueue
 
 from headwater.spark.session.quiet import begin
 
-Work = Callable[[], bool]
-"""What a thread is to do; it gives whether the thread is still needed."""
+Turn = Callable[[], bool]
+"""What a thread does when it is its turn; it gives whether the thread is still needed."""
 
 
 class Threads:
     """So many threads at work. One that never comes back is replaced by another, and does not keep the process."""
 
     def __init__(self, count: int) -> None:
-        self._waiting: SimpleQueue[Work | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Turn | None] = SimpleQueue()
         self._count = count
         for _ in range(count):
             self.replace()
 
-    def submit(self, work: Work) -> None:
+    def submit(self, turn: Turn) -> None:
         """Have one of the threads do it."""
-        self._waiting.put(work)
+        self._waiting.put(turn)
 
     def replace(self) -> None:
         """Have one more thread, since another is not coming back."""
@@ -31,8 +31,8 @@ class Threads:
 
     def _run(self) -> None:
         begin()
-        while (work := self._waiting.get()) is not None:
-            if not work():
+        while (turn := self._waiting.get()) is not None:
+            if not turn():
                 return
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from headwater.tick.attempts import Attempts
 from headwater.tick.computation import Computation, Since
 from headwater.tick.faults import is_the_pipelines, told
 from headwater.tick.history import suspensions
-from headwater.tick.jobs import LOOK, Alone, Job
+from headwater.tick.jobs import LOOK, Gate, Job
 from headwater.tick.outcome import Outcome, ViewOutcome, Work
 from headwater.tick.relations import arrangement_of
 from headwater.tick.threads import Threads
@@ -101,7 +101,7 @@ class Views:
             for name, each in suspensions(last if before is not None else None).items()
             if self._is_known(name, each)
         }
-        self._memory = Alone()
+        self._memory = Gate()
 
     def _is_known(self, name: str, each: Suspension) -> bool:
         """Whether it is still the same that was suspended."""

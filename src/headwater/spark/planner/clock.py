@@ -24,7 +24,7 @@ _REPLACEABLE = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _IS_OF_THE_PIPELINE = "CurrentTimeZone"
 
 
-class Clock:
+class ClockSearch:
     """Finds what asks the clock."""
 
     def __init__(self, catalyst: Catalyst) -> None:

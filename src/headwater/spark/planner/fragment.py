@@ -31,10 +31,10 @@ class Chain:
 
 def compile_fragment(catalyst: Catalyst, base: Node, chain: Chain) -> Fragment:
     """The fragment for a chain over an operator of ours."""
-    return _Compiler(catalyst, base, chain).fragment()
+    return _FragmentCompiler(catalyst, base, chain).fragment()
 
 
-class _Compiler:
+class _FragmentCompiler:
     def __init__(self, catalyst: Catalyst, base: Node, chain: Chain) -> None:
         self._catalyst = catalyst
         self._base = base

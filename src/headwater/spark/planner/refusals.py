@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headwater.errors import SchemaError, ViewRefused
 from headwater.schema import Schema
 from headwater.spark.catalyst import Catalyst, Java, number
-from headwater.spark.planner.clock import Clock
+from headwater.spark.planner.clock import ClockSearch
 
 _OPERATORS = {
     "Sample": ("a sample is another one each time", "filter by a hash of a key: WHERE pmod(xxhash64(id), 10) = 0"),
@@ -30,7 +30,7 @@ class Refusals:
     def __init__(self, catalyst: Catalyst, view: str) -> None:
         self._catalyst = catalyst
         self._view = view
-        self._clock = Clock(catalyst)
+        self._clock = ClockSearch(catalyst)
 
     def check(self, analysed: Java) -> None:
         """Refuse what can be told from the resolved query, before Spark rewrites it."""

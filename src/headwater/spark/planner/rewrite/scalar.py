@@ -13,7 +13,7 @@ from headwater.errors import ViewRefused
 from headwater.spark.catalyst import Catalyst, Java
 
 _TOO_MANY = "raise_error('a subquery used as an expression returned more than one row')"
-Pairs = list[tuple[Java, Java]]
+Replacements = list[tuple[Java, Java]]
 
 
 def rewrite_scalar_subqueries(catalyst: Catalyst, plan: Java) -> Java:
@@ -65,14 +65,14 @@ class _Rewriting:
                     found.append(part)
         return found
 
-    def _replaced(self, expressions: Sequence[Java], pairs: Pairs) -> list[Java]:
+    def _replaced(self, expressions: Sequence[Java], pairs: Replacements) -> list[Java]:
         return [self._catalyst.replaced(expression, pairs) for expression in expressions]
 
     # -- operators
 
-    def _joined(self, child: Java, subqueries: Sequence[Java]) -> tuple[Java, Pairs]:
+    def _joined(self, child: Java, subqueries: Sequence[Java]) -> tuple[Java, Replacements]:
         """An input with the values of subqueries as columns."""
-        pairs: Pairs = []
+        pairs: Replacements = []
         for subquery in subqueries:
             single, value = self._value(subquery)
             pairs.append((subquery, value))
@@ -86,7 +86,7 @@ class _Rewriting:
         plain = [each for each in waiting if not self._found([each])]
         waiting = [each for each in waiting if self._found([each])]
         child = catalyst.filter(catalyst.conjunction(plain), plan.child()) if plain else plan.child()
-        pairs: Pairs = []
+        pairs: Replacements = []
         for subquery in self._found(waiting):
             single, value = self._value(subquery)
             pairs.append((subquery, value))
