@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
+.PHONY: setup demo test check docs docs-picture mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
 	bench-load bench-plots bench-spent clean
 
 setup: .venv/.installed
@@ -48,6 +48,10 @@ check: .venv/.tested
 
 docs: .venv/.tested
 	@$(BIN)/python -m pytest tests/docs
+
+# The rooms of the code and what they import, from the imports of today, in docs/images.
+docs-picture: .venv/.tested
+	@$(BIN)/python -m tests.docs.rooms_picture
 
 # Breaks promises on purpose, one at a time; each must turn a test red.
 mutants: .venv/.tested

@@ -65,7 +65,7 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-            names |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+            names |= {str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)}
     return names
 
 
