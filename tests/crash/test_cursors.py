@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.testing import ManualClock
 from tests.crash import shop
 from tests.crash.children import child, told
 from tests.crash.follower import plus
+from tests.crash.hand_engine import drive
 from tests.crash.test_reader_pins import RETAINED, driven, files, kept, named, tick
 from tests.inside import store_of
-from tests.read.hand import Rows, rows_of
+from tests.read.hand import Rows, rows_of, summed
 from tests.seed import SEED
 
 KILLS = 5
@@ -120,4 +122,42 @@ def test_a_reader_that_was_given_up_while_away_is_told(tmp_path: Path) -> None:
         tick(pipeline, traffic, 20)
         with pytest.raises(hw.VersionExpired, match="given up at tick") as expired:
             pipeline.changes("orders", cursor="mine")
+        assert expired.value.oldest == kept(pipeline)[0]
+
+
+def test_a_reader_that_is_away_for_days_misses_nothing_and_is_told_before_and_after_it_is_given_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the driver as it is, which keeps three versions, and for an hour."""
+    clock = ManualClock()
+    with hw.Pipeline("away", tmp_path, clock=clock, retain_ticks=3, retain_for="1 hour") as pipeline:
+        orders = pipeline.table("orders", "id BIGINT, cents BIGINT", key="id")
+        drive(pipeline)
+
+        def away(days: float) -> list[str]:
+            """A tick every two hours, and what the driver says of cursors meanwhile."""
+            caplog.clear()
+            for number in range(round(days * 12)):
+                orders.upsert([{"id": number % 7, "cents": number}])
+                clock.advance(2 * 3600)
+                pipeline.tick()
+            return [said for record in caplog.records if "cursor" in (said := record.getMessage())]
+
+        away(0.5)
+        taken = list(pipeline.changes("orders", cursor="mine"))
+        last = taken[-1]["_tick"][0].as_py()
+        assert away(3) == []
+        assert kept(pipeline)[0] > last + 30
+        taken += pipeline.changes("orders", cursor="mine")
+        assert summed(taken) == rows_of(pipeline.read("orders"))
+        assert away(5) == []
+        [before] = away(1.5)
+        assert "given up behind 7 days or 10 GB" in before
+        held = len(files(pipeline))
+        [after] = away(2)
+        assert "was given up: it was 7." in after
+        assert len(files(pipeline)) < held - 30
+        with pytest.raises(hw.VersionExpired, match=r"given up at tick \d+: it was 7\.") as expired:
+            pipeline.changes("orders", cursor="mine")
+        assert summed(pipeline.changes("orders", cursor="again")) == rows_of(pipeline.read("orders"))
         assert expired.value.oldest == kept(pipeline)[0]
