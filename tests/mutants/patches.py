@@ -62,7 +62,7 @@ PATCHES: tuple[Patch, ...] = (
     patch(
         "damage before the synced point is loud",
         "log/recovery.py",
-        "    if found.good < max(known, found.synced):\n",
+        "    if found.good < max(_known(segment, before, synced, boot), found.synced):\n",
         "    if False:\n",
         "tests/log/test_damage.py -k damage_before",
     ),

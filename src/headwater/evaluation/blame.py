@@ -92,6 +92,18 @@ def split_off(
 
     It is an error if there are many, since each costs some evaluations, or if one of them leaves without a letter.
     """
+    errors = _errors(rows, evaluate, fields)
+    failed = sorted(errors)
+    bad = rows.take(pa.array(failed, pa.int64()))
+    reasons = [(errors[place].what, errors[place].where) for place in failed]
+    good = np.delete(np.arange(rows.num_rows), failed)
+    return rows.take(pa.array(good)), dead_letters(reasons, as_json(bad, fields), bad.column(WEIGHT))
+
+
+def _errors(
+    rows: pa.Table, evaluate: Callable[[pa.Table], object], fields: Sequence[Field]
+) -> dict[int, EvaluationFailed]:
+    """Why rows cannot be evaluated, by their place: found by halves."""
     errors: dict[int, EvaluationFailed] = {}
     waiting = [(0, rows.num_rows)]
     while waiting:
@@ -112,11 +124,7 @@ def split_off(
             if len(errors) == _MOST or rows.column(WEIGHT)[start].as_py() < 0:
                 raise explained(error, rows.slice(start, 1), fields) from error
             errors[start] = error
-    failed = sorted(errors)
-    bad = rows.take(pa.array(failed, pa.int64()))
-    reasons = [(errors[place].what, errors[place].where) for place in failed]
-    good = np.delete(np.arange(rows.num_rows), failed)
-    return rows.take(pa.array(good)), dead_letters(reasons, as_json(bad, fields), bad.column(WEIGHT))
+    return errors
 
 
 def dead_letters(

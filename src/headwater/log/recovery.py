@@ -14,7 +14,7 @@ from headwater.log import index
 from headwater.log.entry import Entry
 from headwater.log.segment import Segment, Stamp, Tail, prepare
 from headwater.log.segments import Segments
-from headwater.log.tail_file import TailFile, Written
+from headwater.log.tail_file import Synced, TailFile, Written
 
 AFTER_A_LOST_TAIL = 1 << 32
 """How far offsets jump when records that readers may have seen may be lost: none is ever used twice."""
@@ -35,10 +35,7 @@ def recover(files: Files, segments: Segments, tail: TailFile, *, boot: int, dura
         raise LogDamaged(msg, segment=segment.path, byte=segment.size())
     _check_previous(segments, segment)
     found = segment.scan(segment.header.length)
-    known = synced.mark.byte if synced.mark.segment == segment.base else segment.header.length
-    if before is not None and before.boot == boot and before.segment == segment.base:
-        known = max(known, before.byte)  # a killed process harms nothing that was written before
-    if found.good < max(known, found.synced):
+    if found.good < max(_known(segment, before, synced, boot), found.synced):
         msg = f"{found.reason or 'the file ends too early'}, though these bytes were on disk"
         raise LogDamaged(msg, segment=segment.path, byte=found.good, hint="restore this file from a backup")
     files.sync_folder(segments.folder)
@@ -56,6 +53,14 @@ def recover(files: Files, segments: Segments, tail: TailFile, *, boot: int, dura
         indexed=index.truncate(files, segments.folder, segment.base, found.good),
         producers=found.producers,
     )
+
+
+def _known(segment: Segment, before: Written | None, synced: Synced, boot: int) -> int:
+    """Up to which byte the segment is known to be whole, as the tail file says."""
+    known = synced.mark.byte if synced.mark.segment == segment.base else segment.header.length
+    if before is not None and before.boot == boot and before.segment == segment.base:
+        known = max(known, before.byte)  # a killed process harms nothing that was written before
+    return known
 
 
 def _next_offset(segment: Segment, last: Entry | None) -> int:

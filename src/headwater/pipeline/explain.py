@@ -29,9 +29,7 @@ def explain(store: Store, relations: Relations, name: str) -> str:
         raise HeadwaterError(msg, where=relation.name, hint="name a view")
     last = store.last_tick()
     sizes = store.arrangements(last.number) if last else {}
-    suspension = suspensions_of(last.detail).get(view.name) if last is not None else None
-    if suspension is not None and suspension.number != view.number:
-        suspension = None  # which was of an earlier view of that name
+    suspension = _suspension(view, last)
     lines = [] if suspension is None else [f"{_since(suspension)}: {suspension.reason}; {suspension.advice}"]
     lines.append(f"view {view.name} ({view.schema})")
     operators = _State(view, sizes, relations, last)
@@ -49,6 +47,12 @@ def explain(store: Store, relations: Relations, name: str) -> str:
     if suspension is None and last is not None:
         lines.append(f"tick {last.number}: {_work(last.detail.get('views', {}).get(view.name))}")
     return "\n".join(lines)
+
+
+def _suspension(view: ViewDeclaration, last: TickRecord | None) -> Suspension | None:
+    """That of just this view: an earlier one of its name may have been suspended, too."""
+    found = suspensions_of(last.detail).get(view.name) if last is not None else None
+    return found if found is not None and found.number == view.number else None
 
 
 def _since(suspension: Suspension) -> str:

@@ -164,15 +164,7 @@ class Reader:
         while True:
             with self._versions.held(as_of) as version:
                 found = {name: self._relations.get(name).at(version.number) for name in names}
-                exact = as_of is not None or position is not None or len(found) > 1
-                for relation in found.values():
-                    stopped = version.stopped(relation)
-                    if stopped is not None and exact and stopped.since < version.number:
-                        raise stopped.error(relation.name)
-                    self._check_filled(relation, version, as_of)
-                if position is not None and not version.covers(position):
-                    msg = f"tick {version.number} does not have {position}"
-                    raise NotReached(msg, hint="read a later one", retry=False)
+                self._check_has(version, list(found.values()), as_of, position)
                 try:
                     return action(version, found)
                 except LessThanNone as error:
@@ -184,6 +176,20 @@ class Reader:
                     self._versions.forget()  # some of it may have been built again since it was known
                     if self._versions.at(version.number) == version and version.number in self._versions.numbers():
                         raise
+
+    def _check_has(
+        self, version: Version, relations: Sequence[Relation], as_of: int | None, position: Position | None
+    ) -> None:
+        """An error if a version does not have what is asked for, or not as it is asked."""
+        exact = as_of is not None or position is not None or len(relations) > 1
+        for relation in relations:
+            stopped = version.stopped(relation)
+            if stopped is not None and exact and stopped.since < version.number:
+                raise stopped.error(relation.name)
+            self._check_filled(relation, version, as_of)
+        if position is not None and not version.covers(position):
+            msg = f"tick {version.number} does not have {position}"
+            raise NotReached(msg, hint="read a later one", retry=False)
 
     def _check_filled(self, relation: Relation, version: Version, as_of: int | None) -> None:
         if version.number == 0 or version.has(relation):

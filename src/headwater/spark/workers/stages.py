@@ -81,11 +81,15 @@ class SparkStages:
                 yield _report(results(pa.RecordBatch.from_arrays(batch.columns, names) for batch in made))
 
         loaded = self._tasks(len(items)).mapInArrow(load, schema)
+        frame = DataFrame(self._catalyst.frame(self._applied(computing, loaded)), self._spark)
+        return self._collected(frame.toDF(*_positions(len(names))).mapInArrow(take, _RESULT))
+
+    def _applied(self, computing: Computing, loaded: DataFrame) -> Java:
+        """The steps of a fragment over rows that tasks load."""
         plan = self._catalyst.renamed(loaded._jdf.queryExecution().analyzed(), computing.attributes)
         for step in computing.steps:
             plan = self._catalyst.with_child(step, plan)
-        frame = DataFrame(self._catalyst.frame(plan), self._spark)
-        return self._collected(frame.toDF(*_positions(len(names))).mapInArrow(take, _RESULT))
+        return plan
 
     def recompute(
         self,
@@ -116,13 +120,17 @@ class SparkStages:
                 assert context is not None
                 yield _report(results(items[context.partitionId()], _table(made, wanted)))
 
-        output = catalyst.sequence(catalyst.items(computing.operator.output()))
-        above = DataFrame(catalyst.frame(catalyst.local(output)), self._spark)
-        taken = above.toDF(*_positions(len(names))).mapInArrow(take, _RESULT)
-        operator = filled(catalyst, computing.operator, leaves)
-        top = number(catalyst.items(computing.operator.output())[-1])
-        plan = filled(catalyst, taken._jdf.queryExecution().analyzed(), {top: operator})
-        return self._executed(plan)
+        return self._executed(self._taken(computing, filled(catalyst, computing.operator, leaves), take))
+
+    def _taken(
+        self, computing: Recomputing, operator: Java, take: Callable[[Batches], Iterator[pa.RecordBatch]]
+    ) -> Java:
+        """A function over what an operator gives, whose leaves tasks load."""
+        catalyst = self._catalyst
+        output = catalyst.items(computing.operator.output())
+        above = DataFrame(catalyst.frame(catalyst.local(catalyst.sequence(output))), self._spark)
+        taken = above.toDF(*_positions(len(output))).mapInArrow(take, _RESULT)
+        return filled(catalyst, taken._jdf.queryExecution().analyzed(), {number(output[-1]): operator})
 
     def _executed(self, plan: Java) -> list[Any]:
         """What the tasks report of a plan each of whose operators has its rows together already."""
