@@ -205,7 +205,7 @@ def test_a_flipped_bit_in_an_entry_of_the_store_is_healed_or_told(tmp_path: Path
     with driven(tmp_path) as pipeline:
         last = some_ticks(pipeline, 3)
         with store_of(pipeline)._database.write() as connection:
-            old, new = ('"rows": 1', '"rows": 3') if what == "runs" else ('"seconds"', '"secondz"')
+            old, new = ('"rows":1', '"rows":3') if what == "runs" else ('"seconds"', '"secondz"')
             connection.execute(f"UPDATE {what} SET detail = replace(detail, ?, ?)", (old, new))
     with driven(tmp_path) as pipeline:
         with pytest.raises(hw.Unavailable, match="in the metadata store is damaged"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
 
 from headwater.catalog.names import LOG, letters_of, state_of, view_state
 from headwater.catalog.view import DEAD_LETTER, EarlierView, ViewDeclaration
+from headwater.change.keys import hashed_schema
 from headwater.schema import Schema
 from headwater.topics import Topic
 from headwater.topics.declaration import DEAD_LETTERS, LETTER
@@ -63,19 +65,29 @@ class Relation:
         after = max(after, self.since - 1)
         return [*earlier, (self, after, until)] if after < until else earlier
 
-    @property
+    @cached_property
     def owner(self) -> str:
         """The name under which what it keeps, or would keep, is its own; a log has none but its topic's."""
         if self.kind in {"view", "letters"}:
             return view_state(self.number)
         return state_of(self.topic.kind if self.topic is not None else self.kind, self.number)
 
-    @property
+    @cached_property
     def arrangement(self) -> str | None:
         """The name of the arrangement that has its rows; None if they are in the log."""
         if self.kind == "letters":
             return letters_of(self.owner)
         return self.owner if self.kind in {"view", "table"} else None
+
+    @cached_property
+    def nullable(self) -> pa.Schema:
+        """The columns of its rows in a tick, all of them nullable."""
+        return pa.schema([pa.field(field.name, field.type) for field in self.columns])
+
+    @cached_property
+    def arranged(self) -> pa.Schema:
+        """The columns of the arrangement of its rows."""
+        return hashed_schema(self.nullable)
 
     def has_columns_of(self, other: Relation) -> bool:
         """Whether the names and types of the columns are the same, whatever may be null."""
@@ -87,7 +99,7 @@ class Relation:
         """Whether it, or one that it replaced, sets rows aside."""
         return self.sets_aside or (self.before is not None and self.before.ever_set_aside)
 
-    @property
+    @cached_property
     def letters(self) -> Relation:
         """What a view sets aside."""
         before = self.before.letters if self.before is not None else None

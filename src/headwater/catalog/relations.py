@@ -86,7 +86,7 @@ class Relations:
         """All that is declared now; made anew only if that has changed, since every tick asks."""
         declarations = self._store.declarations()
         seen = self._seen
-        if seen is None or seen[0] != declarations:
+        if seen is None or (seen[0] is not declarations and seen[0] != declarations):
             seen = self._seen = declarations, self._made(declarations)
         return seen[1]
 

@@ -30,6 +30,11 @@ class Planning:
         self._refused: dict[int, HeadwaterError] = {}
         self._functions: Mapping[str, Udf] = {}
 
+    @property
+    def basis(self) -> object:
+        """What the plans of the same views depend on, beside their inputs, that may change while it lives."""
+        return self._engine.functions
+
     def plan(
         self, name: str, sql: str, catalog: Catalog, changing: Mapping[str, Schema] | None = None
     ) -> tuple[Plan, Schema]:

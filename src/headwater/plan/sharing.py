@@ -34,10 +34,18 @@ class Split:
     root: Node
     shared: Mapping[str, Keyed] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def relations(self) -> tuple[str, ...]:
         """The names of what is read by what is left of it, each once."""
         return relations(self.root)
+
+    @cached_property
+    def grows_with(self) -> frozenset[str] | None:
+        """The relations it reads, if no row of it ever disappears where none of theirs does; else None."""
+        roots = [self.root, *(keyed.node for keyed in self.shared.values())]
+        if not all(node.grows for root in roots for node in walk(root)):
+            return None
+        return frozenset(name for root in roots for name in relations(root)) - self.shared.keys()
 
     @cached_property
     def physical(self) -> Step:

@@ -170,8 +170,9 @@ class _Cache:
         self._opened += 1
         if self._opened >= max(_LOOK_EVERY, len(self._runs) // _LOOKED_AT):
             self._opened = 0
-            gone = {key[:2] for key in {each[:2] for each in self._runs} if not key[0].exists(key[1])}
-            for key in [key for key in self._runs if key[:2] in gone]:
+            files = {each[1]: each[0] for each in self._runs}  # of two that are called alike, one is enough for now
+            gone = {name for name, each in files.items() if not each.exists(name)}
+            for key in [key for key in self._runs if key[1] in gone and key[0] == files[key[1]]]:
                 del self._runs[key]
 
 

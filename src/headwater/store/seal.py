@@ -14,6 +14,7 @@ from headwater.errors import Unavailable
 _DIGITS = 16
 _MARK = "="
 _LOOKS_SEALED = re.compile(f".[0-9a-f]{{{_DIGITS}}} ", re.DOTALL)
+_written = json.JSONEncoder(separators=(",", ":")).encode
 _HINT = "restore headwater.db from a backup if the next tick does not heal it"
 
 
@@ -23,7 +24,7 @@ class EntryDamaged(Unavailable):
 
 def sealed(detail: Mapping[str, Any], *known: object) -> str:
     """A detail as text, behind a checksum of it and of what it belongs to."""
-    text = json.dumps(dict(detail))
+    text = _written(dict(detail))
     return f"{_checksum(text, known)} {text}"
 
 

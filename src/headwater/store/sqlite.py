@@ -110,6 +110,7 @@ class SqliteStore(SqliteTransactions):
         self.path = path
         super().__init__(database or Database(path))
         self._declared, self._detailed = Opened[Declaration](), Opened[Mapping[str, Any]]()
+        self._declarations: tuple[str, dict[str, Declaration]] = ("", {})
         if not self._has_tables():
             self._database.become_wal()
             with self._database.write() as connection:
@@ -120,8 +121,8 @@ class SqliteStore(SqliteTransactions):
     def _has_tables(self) -> bool:
         if not self._database.one("SELECT name FROM sqlite_master WHERE name = 'meta'"):
             return False
-        found = self._database.one("SELECT value FROM meta WHERE name = 'format'")
-        return found is not None and is_current(found[0], self.path)
+        found = dict(self._database.all("SELECT name, value FROM meta"))
+        return "format" in found and is_current(found["format"], self.path) and "declared" in found
 
     @property
     def cursors(self) -> SqliteCursors:
@@ -159,9 +160,14 @@ class SqliteStore(SqliteTransactions):
 
     def declarations(self) -> dict[str, Declaration]:
         """See `Store.declarations`."""
-        rows = self._database.all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
-        made = self._declared.all({row: partial(_declaration, *row) for row in rows})
-        return {each.name: each for each in made}
+        ((revision,),) = self._database.all("SELECT value FROM meta WHERE name = 'declared'")
+        known, found = self._declarations
+        if revision != known:  # read before the rows, so that what changes meanwhile is seen the next time
+            rows = self._database.all("SELECT name, kind, number, spec FROM declarations ORDER BY number")
+            made = self._declared.all({row: partial(_declaration, *row) for row in rows})
+            found = {each.name: each for each in made}
+            self._declarations = revision, found
+        return found
 
     def forget(self, declaration: Declaration) -> bool:
         """See `Store.forget`."""

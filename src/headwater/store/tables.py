@@ -36,6 +36,11 @@ CREATE TABLE IF NOT EXISTS cursor_changes (
 CREATE TABLE IF NOT EXISTS cuts (number INTEGER PRIMARY KEY, cut TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS cursor_changes_by_cursor ON cursor_changes (cursor);
 """
+_DECLARED = """
+CREATE TRIGGER IF NOT EXISTS declarations_{how} AFTER {how} ON declarations
+BEGIN UPDATE meta SET value = value + 1 WHERE name = 'declared'; END
+"""
+"""So whoever knows the declarations need not read them again until there are others, whatever has changed them."""
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -51,6 +56,9 @@ def make_tables(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT OR IGNORE INTO leases SELECT 'driver', epoch, holder FROM lease")
         connection.execute("DROP TABLE lease")
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('revision', '0')")
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('declared', '0')")
+    for how in ("INSERT", "UPDATE", "DELETE"):
+        connection.execute(_DECLARED.format(how=how))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('format', ?)", (str(FORMAT),))
 
 

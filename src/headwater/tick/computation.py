@@ -18,7 +18,7 @@ from headwater.evaluation.errors import EvaluationFailed
 from headwater.log import Cut, Log
 from headwater.operators.stateless import Union
 from headwater.plan.engine import Engine
-from headwater.plan.operators import Field, Keyed, Source, relations, walk
+from headwater.plan.operators import Field, Keyed, Source
 from headwater.plan.sharing import Split
 from headwater.state.arrangement import Arrangement
 from headwater.state.files import StateFiles
@@ -83,6 +83,11 @@ class Computation:
         self._numbers = count()
         self.taken: dict[str, int] = {}
         self.filling: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        """A name that no other tick has."""
+        return self._state.name
 
     def tables(self) -> None:
         """Take the new records into the tables."""
@@ -173,14 +178,9 @@ class Computation:
 
     def _only_grows(self, relation: Relation, split: Split) -> bool:
         """Whether no row of a view ever disappears, whatever happens, nor is looked for by a key."""
-        if relation.key or relation.sets_aside:
+        if relation.key or relation.sets_aside or split.grows_with is None:
             return False
-        roots = [split.root, *(keyed.node for keyed in split.shared.values())]
-        nodes = [node for root in roots for node in walk(root)]
-        read = {name for root in roots for name in relations(root)} - split.shared.keys()
-        return all(node.grows for node in nodes) and all(
-            self._relations[name].kind in {"stream", "log"} for name in read
-        )
+        return all(self._relations[name].kind in {"stream", "log"} for name in split.grows_with)
 
     def shared_input(self, name: str, *, filling: bool, since: Since | None = None) -> Work | None:
         """Compute the change of what views share, as `view` does."""

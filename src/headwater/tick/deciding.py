@@ -22,6 +22,11 @@ from headwater.tick.recovery import Arrangements, Before, Recovery
 class Planning(Protocol):
     """Whoever knows the plans of views."""
 
+    @property
+    def basis(self) -> object:
+        """What plans depend on beside declarations and the state: another value whenever that is another."""
+        ...
+
     def planned(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
         """The plan of a declared view, without what is kept elsewhere."""
         ...
@@ -63,6 +68,21 @@ class Decided:
     faults: Mapping[int, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Agreed:
+    """What was known when the state of all views was of their plans."""
+
+    catalog: Catalog
+    before: Arrangements
+    basis: object
+    faults: Mapping[int, str]
+
+    def holds(self, now: _Agreed) -> bool:
+        """Whether nothing of that has changed, but for what ticks add to the state."""
+        is_same = self.catalog is now.catalog and self.before is now.before
+        return is_same and self.basis == now.basis and self.faults == now.faults
+
+
 class Deciding:
     """Decides by one catalog, which whoever asks gives."""
 
@@ -74,6 +94,7 @@ class Deciding:
         self._planning = planning
         self._renewing = renewing
         self._faults = faults
+        self._agreed: _Agreed | None = None
 
     def declarations(
         self, catalog: Catalog, last: TickRecord | None, kept: Collection[int], found: Before
@@ -97,9 +118,16 @@ class Deciding:
     def _renewed(
         self, catalog: Catalog, before: Arrangements, stale: Collection[str], again: tuple[Amendment, ...]
     ) -> Decided:
-        """That views whose state is not of their plan are made anew."""
+        """That views whose state is not of their plan are made anew.
+
+        All that was of its plan stays so, as ticks add to it, until something else is declared, or the state is
+        read anew, or what plans depend on changes: so it is not asked again before.
+        """
+        known, basis = self._faults.known(), self._planning.basis
+        agreed = _Agreed(catalog, before, basis, known)
+        if self._agreed is not None and self._agreed.holds(agreed):
+            return Decided(before, stale, again)
         amendments, unable, faults = [*again], dict[int, HeadwaterError](), dict[int, str]()
-        known = self._faults.known()
 
         def why(view: ViewDeclaration) -> str:
             if not view.number:  # it is to be declared only now
@@ -127,6 +155,7 @@ class Deciding:
             for each in made:
                 catalog = each.on(catalog)
             amendments += made
+        self._agreed = None if amendments or unable else agreed
         return Decided(before, stale, tuple(amendments), unable, faults)
 
     def plans(

@@ -27,6 +27,7 @@ from headwater.state.files import StateFiles
 from headwater.state.pins import Pins
 from headwater.store import EntryDamaged, Faults, Lease, Store, TickRecord
 from headwater.tick.attempts import Attempts, JavaEnds
+from headwater.tick.committed import Committed
 from headwater.tick.computation import Computation
 from headwater.tick.cursors import LateCursors
 from headwater.tick.deciding import Decided, Deciding, Planning, Renewing, known_cut
@@ -112,6 +113,7 @@ class Driver:
         self._max_rows = max_rows
         self._merging = Merging(files)
         self._history = History(store, log)
+        self._committed = Committed(store)
         self._recovery = Recovery(store, log, files, lease)
         self._threads = Threads(_THREADS)
         self._functions: object = None
@@ -138,6 +140,7 @@ class Driver:
                         raise
                 except EntryDamaged:
                     self._checked = 0  # look at everything before the next tick
+                    self._committed.forget()
                     raise
                 except (Fenced, LeaseHeld):
                     raise
@@ -187,7 +190,7 @@ class Driver:
             clear_tick(self._scratch, work.state.name)
         # An error here does not say that nothing was committed, so nothing is removed: sweeping sees to that.
         renamed = work.views.renamed(outcome, work.number)
-        self._store.commit(record, epoch=epoch, alone=work.anew, renamed=renamed, anew=instead(work.lost))
+        self._committed.commit(record, epoch=epoch, alone=work.anew, renamed=renamed, anew=instead(work.lost))
         crashpoint.reach("tick.committed")
         self._merging.committed(merged.crowded, merged.seen, f"{epoch}-{work.number}")
         self._keep_house(epoch, work.number, forced=work.anew)
@@ -199,8 +202,8 @@ class Driver:
         if begins:
             self._store.check()
             self._files.claim()
-        last = self._store.last_tick()
-        kept = [number for number, _ in self._store.ticks()]
+        self._committed.drive(epoch)
+        last, kept = self._committed.last, self._committed.ticks
         if (functions := self.engine.functions) != self._functions:  # what failed may succeed with another one
             self._functions = functions
             self._attempts.forget()
@@ -220,7 +223,8 @@ class Driver:
             return Before({})
         if begins:
             self._merging.drive(epoch)
-        found = self._recovery.before(catalog, last, self.engine.meaning, begins=begins, failed=self._failed)
+        meaning = self.engine.meaning
+        found = self._recovery.before(catalog, self._committed, meaning, begins=begins, failed=self._failed)
         if begins and found.is_sound:
             self._sweep(epoch, last.number)
             clear_scratch(self._scratch, epoch)
@@ -330,6 +334,7 @@ class Driver:
             also=always,
             between=while_kept,
         )
+        self._committed.expired()
         self._drop_forgotten(number, catalog)
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)

@@ -69,17 +69,18 @@ class History:
 
     def trusted(
         self, catalog: Catalog, arrangements: Mapping[str, Any], last: TickRecord | None, stale: Collection[str]
-    ) -> dict[str, Any]:
-        """Arrangements but for what is shared and was not kept up, which is made anew."""
+    ) -> Mapping[str, Any]:
+        """Arrangements but for what is shared and was not kept up, which is made anew; all of them if all was."""
         noted = shared_by(last.detail) if last is not None else {}
         kept = {
             name
             for name, why in noted.items()
             if why is None or (why.since and not (name in stale and self.is_repeatable(catalog, name)))
         }
-        return {
-            name: detail for name, detail in arrangements.items() if not is_shared(name) or owner_of(name) in kept
-        }
+        gone = {owner for owner in map(owner_of, filter(is_shared, arrangements)) if owner not in kept}
+        if not gone:
+            return arrangements
+        return {name: detail for name, detail in arrangements.items() if owner_of(name) not in gone}
 
     def is_torn(self, catalog: Catalog, arrangements: Mapping[str, Any], last: TickRecord | None) -> bool:
         """Whether a view is well, but something that it shares is not there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.catalog.suspension import Suspension, noted
@@ -26,7 +26,7 @@ class Work:
 
     def as_dict(self) -> dict[str, Any]:
         """As the store keeps it with a tick."""
-        return asdict(self)
+        return {**vars(self)}
 
 
 @dataclass(frozen=True)

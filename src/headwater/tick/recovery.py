@@ -12,6 +12,7 @@ from headwater.log import Log
 from headwater.state.damage import noted
 from headwater.state.files import StateFiles
 from headwater.store import EntryDamaged, Lease, Store, TickRecord
+from headwater.tick.committed import Committed
 from headwater.tick.losses import Lost, names_of, shorter, to_build_again, told_of, topics_read
 
 _logger = logging.getLogger("headwater.tick")
@@ -45,7 +46,7 @@ class Recovery:
         self._lease = lease
 
     def before(
-        self, catalog: Catalog, last: TickRecord, meaning: Mapping[str, str], *, begins: bool, failed: bool
+        self, catalog: Catalog, committed: Committed, meaning: Mapping[str, str], *, begins: bool, failed: bool
     ) -> Before:
         """The arrangements of the last tick, and which of them must be built again.
 
@@ -53,9 +54,12 @@ class Recovery:
         files are looked at when a driver `begins`, and all versions of what is noted as damaged when a tick has
         `failed` by something else.
         """
+        last = committed.last
+        assert last is not None
         try:
-            found = self._store.arrangements(last.number)
-            lost = self._lost(found, begins=begins, failed=failed)
+            told = bool(noted(self._files))
+            found = committed.read() if begins or told else committed.arrangements()
+            lost = self._lost(found, begins=begins, told=told, failed=failed)
         except EntryDamaged as error:
             return self._without(catalog, {}, None, str(error))
         if lost:
@@ -66,12 +70,12 @@ class Recovery:
             return Before(None, reason=other)
         return Before(found)
 
-    def _lost(self, found: Arrangements, *, begins: bool, failed: bool) -> Lost:
+    def _lost(self, found: Arrangements, *, begins: bool, told: bool, failed: bool) -> Lost:
         """What cannot be read of the arrangements; all of them, if what failed was an older version of one."""
         lost = Lost()
         if begins:
             lost = shorter(self._files, found)
-        if not lost and noted(self._files):
+        if not lost and told:
             lost, older = told_of(self._files, found, self._store.files())
             if older and not lost and failed:
                 return Lost(found.keys(), older.files, older.reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from headwater.catalog.relation import Relation
-from headwater.change.keys import hashed_schema, hashes
+from headwater.change.keys import hashes
 from headwater.change.weights import appended
 from headwater.log import Cut, Log, Records
 from headwater.operators.table import keyed_changes, multiset_changes, record_schema
@@ -18,12 +18,12 @@ from headwater.topics.record_view import as_log_rows
 
 def columns_of(relation: Relation) -> pa.Schema:
     """The columns of a relation's rows in a tick, all of them nullable."""
-    return pa.schema([pa.field(field.name, field.type) for field in relation.columns])
+    return relation.nullable
 
 
 def arranged(relation: Relation) -> pa.Schema:
     """The columns of the arrangement of a table or view."""
-    return hashed_schema(columns_of(relation))
+    return relation.arranged
 
 
 def arrangement_of(relation: Relation) -> str:

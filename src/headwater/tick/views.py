@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
@@ -172,7 +171,7 @@ class Views:
         """Have one computed after those that it reads and its candidate, or later."""
         waits_for = (*relations, candidate_of(name))
         before = {each: begun.jobs[each].came_to for each in waits_for if each in begun.jobs}
-        job = begun.jobs[name] = Job(Attempt(f"{name} {uuid.uuid4().hex}"))
+        job = begun.jobs[name] = Job(Attempt(f"{name} {begun.computation.name}"))
         work = partial(self._run, job, begun.computation, name, relations, before, compute, begun.tick)
         if self._arrangement(name) in self._attempts.ends.suspected or before.keys() & begun.later.keys():
             begun.later[name] = work

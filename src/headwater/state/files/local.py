@@ -29,6 +29,10 @@ class LocalStateFiles:
     folder: str
     files: Files = field(default_factory=Files, repr=False, compare=False)
 
+    def __hash__(self) -> int:
+        """Of the folder, which is what makes two the same: opened runs are known by it."""
+        return hash(self.folder)
+
     def __reduce__(self) -> tuple[type[LocalStateFiles], tuple[str]]:
         return type(self), (self.folder,)
 
