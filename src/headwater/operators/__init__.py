@@ -7,8 +7,12 @@ known by `register`; what else it takes is its rule in the planner.
 from headwater.operators.accumulate import Aggregate
 from headwater.operators.accumulators import AggregateCall
 from headwater.operators.join import Join
+from headwater.operators.join_with_rows import JoinWithRows
+from headwater.operators.match_counts import MatchCounts
+from headwater.operators.outer_join import OuterJoin
 from headwater.operators.ranking import Order, Ranking
 from headwater.operators.recompute import Recompute
+from headwater.operators.semi_join import SemiJoin
 from headwater.operators.stateful import Stateful
 from headwater.operators.stateless import Constant, Fragment, Union
 from headwater.operators.top_k import TopK
@@ -20,9 +24,13 @@ __all__ = [
     "Constant",
     "Fragment",
     "Join",
+    "JoinWithRows",
+    "MatchCounts",
     "Order",
+    "OuterJoin",
     "Ranking",
     "Recompute",
+    "SemiJoin",
     "Stateful",
     "TopK",
     "Union",

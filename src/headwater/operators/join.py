@@ -114,22 +114,29 @@ class Side(NamedTuple):
 
 def join(left: Side, right: Side, output: pa.Schema) -> tuple[list[Pairs], int]:
     """The change of the join, with the columns of `output`, in parts, and the number of state rows read."""
+    left_old, right_old = probed(left.old, right.change), probed(right.old, left.change)
+    return change_of_pairs(left, left_old, right, right_old, output), right_old.num_rows + left_old.num_rows
+
+
+def change_of_pairs(
+    left: Side, left_old: pa.Table, right: Side, right_old: pa.Table, output: pa.Schema
+) -> list[Pairs]:
+    """The change of the join, given the rows before of the keys that are touched from the other side."""
     schema = output.append(pa.field(WEIGHT, pa.int64()))
-    right_old = _probed(right.old, left.change)
-    left_old = _probed(left.old, right.change)
-    right_new = pa.concat_tables([right_old, right.change.select(right.old.schema.names)])
+    right_new = pa.concat_tables([right_old, right.change.select(right_old.schema.names)])
     keys = (left.key, right.key)
-    parts = [_paired(left.change, right_new, keys, schema), _paired(left_old, right.change, keys, schema)]
-    return parts, right_old.num_rows + left_old.num_rows
+    return [paired(left.change, right_new, keys, schema), paired(left_old, right.change, keys, schema)]
 
 
-def _probed(old: Arrangement, change: pa.Table) -> pa.Table:
+def probed(old: Arrangement, change: pa.Table) -> pa.Table:
+    """The rows before that have a hash of the change."""
     return old.probe(change.column(HASH).to_numpy()) if change.num_rows else old.schema.empty_table()
 
 
-def _paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], schema: pa.Schema) -> Pairs:
+def paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], schema: pa.Schema) -> Pairs:
+    """All pairs of rows with the same key, or all pairs if there are no keys."""
     if keys[0]:
-        left_rows, right_rows = _matches(left, right, *keys)
+        left_rows, right_rows = matches(left, right, *keys)
     else:
         _check_pairs(left.num_rows * right.num_rows, left, right)
         left_rows = np.repeat(np.arange(left.num_rows), right.num_rows)
@@ -137,7 +144,7 @@ def _paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], sche
     return Pairs(left, left_rows, right, right_rows, schema)
 
 
-def _matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str]) -> Places:
+def matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str]) -> Places:
     """The positions of all pairs of rows with the same key: those with the same hash, which others may have too."""
     left_order, left_hashes = _by_hash(left)
     right_order, right_hashes = _by_hash(right)

@@ -6,7 +6,7 @@ looked into here: an operator holds what it has evaluated as something that only
     kind            operators              what a tick does with it
     source          Source, Constant       takes the change of an input; as Arranged, it has its rows at hand too
     linear          Fragment, Union        evaluates the change alone; weights are carried along
-    bilinear        Join                   looks up the other side's rows with the same keys
+    bilinear        Join, OuterJoin, …     looks up the other side's rows with the same keys
     accumulating    Aggregate              adds the change to the touched groups' accumulators
     recompute       Recompute, TopK        evaluates the rows of the touched keys anew, or the first of them
 
@@ -136,7 +136,10 @@ class Node:
 
     @property
     def keyed(self) -> Mapping[str, Keyed]:
-        """The inputs, by the names of their states, of which all rows are kept by a key, by it or somebody else."""
+        """The inputs, by the names of their states, of which all rows are kept by a key, by it or somebody else.
+
+        They come before those of which nothing is kept.
+        """
         return {}
 
     @property

@@ -67,7 +67,8 @@ class _Splitting:
     def node(self, node: Node) -> Node:
         node = node.over([self.node(child) for child in node.children])
         if node.keyed:
-            return node.over([self._input(state, each) for state, each in node.keyed.items()])
+            kept = [self._input(state, each) for state, each in node.keyed.items()]
+            return node.over([*kept, *node.children[len(kept) :]])
         return self._input(*node.itself) if node.itself is not None else node
 
     def _input(self, state: str, given: Keyed) -> Node:

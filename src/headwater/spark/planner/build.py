@@ -32,6 +32,7 @@ from headwater.spark.planner.order import order_of_calls, order_of_ties
 from headwater.spark.planner.recompute import Operators, once
 from headwater.spark.planner.refusals import Refusals
 from headwater.spark.planner.top_k import extreme, top_k, without_limit
+from headwater.spark.planner.unmatched import Sides, counts_matches, kind_of, unmatched_join
 
 _LONGEST_RANGE = 1_000_000
 _PASSING = {
@@ -137,15 +138,12 @@ class Builder:
     # -- joins
 
     def _join(self, plan: Java) -> Based:
-        found = self._catalyst.equi_join(plan)
-        kind = plan.joinType().toString()
-        left_keys = self._catalyst.items(found._2()) if found is not None else []
-        right_keys = self._catalyst.items(found._3()) if found is not None else []
-        pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(oddity, pair))]
+        pairs, condition = self._equalities(plan)
         left, left_names = self._side(plan.left(), [pair[0] for pair in pairs])
         right, right_names = self._side(plan.right(), [pair[1] for pair in pairs])
-        if kind not in {"Inner", "Cross"}:
-            return self._other_join(plan, (left, right), (left_names, right_names))
+        sides = Sides(left, right, left_names, right_names, condition)
+        if kind_of(plan) not in {"Inner", "Cross"}:
+            return self._other_join(plan, sides)
         attributes = self._catalyst.items(plan.left().output()) + self._catalyst.items(plan.right().output())
         kept = {label(attribute) for attribute in attributes}
         output = tuple(each for each in left.output + right.output if each.name in kept)
@@ -157,17 +155,28 @@ class Builder:
             right_keys=right_names,
             name=self._name("join"),
         )
-        condition = plan.condition() if len(pairs) < len(left_keys) or found is None else found._4()
-        condition = self._catalyst.option(condition)
         return join, attributes, [] if condition is None else [self._catalyst.filter(condition, plan)]
 
-    def _other_join(self, plan: Java, sides: tuple[Node, Node], keys: tuple[tuple[str, ...], ...]) -> Based:
+    def _equalities(self, plan: Java) -> tuple[list[tuple[Java, Java]], Java | None]:
+        """The expressions of both sides that must be equal in a join, and what else must be true of a pair."""
+        found = self._catalyst.equi_join(plan)
+        left_keys = self._catalyst.items(found._2()) if found is not None else []
+        right_keys = self._catalyst.items(found._3()) if found is not None else []
+        pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(oddity, pair))]
+        condition = plan.condition() if len(pairs) < len(left_keys) or found is None else found._4()
+        return pairs, self._catalyst.option(condition)
+
+    def _other_join(self, plan: Java, sides: Sides) -> Based:
+        if sides.left_keys and counts_matches(plan):
+            made = unmatched_join(self._catalyst, plan, sides, self._name)
+            return made, self._catalyst.items(plan.output()), []
         leaves = [self._operators.leaf(self._catalyst.items(side.output())) for side in (plan.left(), plan.right())]
-        computing = self._operators.join(plan, leaves[0], leaves[1], keyed=bool(keys[0]))
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plan.joinType().toString().split("(", 1)[0])
+        computing = self._operators.join(plan, leaves[0], leaves[1], keyed=bool(sides.left_keys))
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind_of(plan))
         what = f"{words.lower()} join"
-        reason = "it has no equality between the two sides" if not keys[0] else ""
-        return self._recomputed(plan, computing, sides, keys, what, reason, matches=True)
+        reason = "it has no equality between the two sides" if not sides.left_keys else ""
+        keys = (sides.left_keys, sides.right_keys)
+        return self._recomputed(plan, computing, (sides.left, sides.right), keys, what, reason, matches=True)
 
     def _side(self, plan: Java, keys: Sequence[Java]) -> tuple[Node, tuple[str, ...]]:
         """One side with its key columns, and their names."""
@@ -360,8 +369,9 @@ class Builder:
             return not self._relations[plan.rdd().id()].appends_only
         if kind == "Aggregate" and "AggregateExpression" in self._catalyst.kinds(plan):
             return True
-        if kind == "Join" and plan.joinType().toString() not in {"Inner", "Cross"}:
-            return True
+        if kind == "Join" and kind_of(plan) not in {"Inner", "Cross"}:
+            stays = kind_of(plan) == "LeftSemi" and bool(self._equalities(plan)[0])
+            return not stays or any(self._may_retract(child) for child in self._catalyst.children(plan))
         if kind in _LIMITS or kind == "Window" or kind not in _PASSING | _LINEAR | {"Union", "Join", "Aggregate"}:
             return bool(self._catalyst.children(plan))
         return any(self._may_retract(child) for child in self._catalyst.children(plan))
