@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
+from headwater.change.consolidate import consolidate
 from headwater.change.gather import order_of
 from headwater.change.keys import Codes, same_keys, without_nulls
 from headwater.change.pairs import Pairs
@@ -25,6 +27,7 @@ from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
 
 Places = tuple[Codes, Codes]
+Mask = npt.NDArray[np.bool_]
 _PLACES = 16
 """Bytes that the places of the rows of a pair take."""
 _FEW = 1 << 16
@@ -121,11 +124,29 @@ def join(left: Side, right: Side, output: pa.Schema) -> tuple[list[Pairs], int]:
 def change_of_pairs(
     left: Side, left_old: pa.Table, right: Side, right_old: pa.Table, output: pa.Schema
 ) -> list[Pairs]:
-    """The change of the join, given the rows before of the keys that are touched from the other side."""
-    schema = output.append(pa.field(WEIGHT, pa.int64()))
-    right_new = pa.concat_tables([right_old, right.change.select(right_old.schema.names)])
-    keys = (left.key, right.key)
-    return [paired(left.change, right_new, keys, schema), paired(left_old, right.change, keys, schema)]
+    """The change of the join, given the rows before of the keys that are touched from the other side.
+
+    A row that leaves is in no pair with one that comes, since a condition may have no value for the two: with l⁻
+    and l⁺ what leaves and comes on the left, the change is l⁺ ⋈ B' - l⁻ ⋈ B + (A - l⁻) ⋈ b, and B' is consolidated.
+    """
+    schema, keys = output.append(pa.field(WEIGHT, pa.int64())), (left.key, right.key)
+    if not left.change.num_rows or not right.change.num_rows:
+        return [paired(left.change, right_old, keys, schema), paired(left_old, right.change, keys, schema)]
+    right_new = pa.concat_tables([right_old, right.change.select(right_old.column_names)])
+    if _leaving(right.change).any():
+        right_new = consolidate(right_new)
+    leaving, parts = _leaving(left.change), []
+    came = left.change
+    if leaving.any():
+        came, gone = came.filter(pa.array(~leaving)), came.filter(pa.array(leaving))
+        left_old = consolidate(pa.concat_tables([left_old, gone.select(left_old.column_names)]))
+        parts.append(paired(gone, right_old, keys, schema))
+    return [*parts, paired(came, right_new, keys, schema), paired(left_old, right.change, keys, schema)]
+
+
+def _leaving(change: pa.Table) -> Mask:
+    found: Mask = change.column(WEIGHT).to_numpy() < 0
+    return found
 
 
 def probed(old: Arrangement, change: pa.Table) -> pa.Table:

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
 from headwater.change.keys import without_nulls
 from headwater.operators.accumulate import Aggregate, accumulate, state_schema
-from headwater.operators.join import matches, paired, probed
+from headwater.operators.join import Mask, matches, paired, probed
 from headwater.plan.operators import Node
 from headwater.plan.physical import State
 from headwater.state.arrangement import Arrangement
-
-Mask = npt.NDArray[np.bool_]
 
 
 class KeyPresence:

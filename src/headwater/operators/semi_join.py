@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from headwater.change import WEIGHT
 from headwater.change.weights import negated
-from headwater.operators.join import probed
-from headwater.operators.key_presence import KeyPresence, Mask
+from headwater.operators.join import Mask, probed
+from headwater.operators.key_presence import KeyPresence
 from headwater.operators.stateful import Stateful, keys_told
 from headwater.plan.operators import Keyed, Names, Node
 from headwater.plan.physical import Evaluate, Exchange, Given, Made, State
