@@ -145,13 +145,16 @@ def test_rows_by_other_rules_for_nulls_are_not_shared(pipeline: hw.Pipeline) -> 
     pipeline.table("a", "id BIGINT, k BIGINT, x BIGINT", key="id")
     for name, sql in {
         "inner": "SELECT l.id, r.x, r.k FROM a l JOIN a r ON l.x = r.k",
-        "outer": "SELECT l.id, r.x, r.k FROM a l LEFT JOIN a r ON l.x = r.k",
+        "left": "SELECT l.id, r.x, r.k FROM a l LEFT JOIN a r ON l.x = r.k",
+        "full": "SELECT l.id, r.x, r.k FROM a l FULL JOIN a r ON l.x = r.k",
         "window": "SELECT x, k, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a",
     }.items():
         pipeline.view(name, sql)
-    found = [store_of(pipeline).find(name).spec["shares"] for name in ("inner", "outer", "window")]  # type: ignore[union-attr]
-    places = [found[0]["join1.right"], found[1]["recompute1.1"], found[2]["recompute1.0"]]
+    names = ("inner", "left", "full", "window")
+    found = [store_of(pipeline).find(name).spec["shares"] for name in names]  # type: ignore[union-attr]
+    places = [*(each["join1.right"] for each in found[:3]), found[3]["recompute1.0"]]
     assert len(set(places)) == 3
+    assert places[0] == places[1]
 
 
 def test_whoever_is_dropped_takes_nothing_from_the_others(shop: tuple[hw.Pipeline, Any]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.attempt import go_on, is_alone
 from headwater.change import HASH, WEIGHT
+from headwater.evaluation import LEFT_MARK, RIGHT_MARK
 from headwater.evaluation.errors import EvaluationFailed, OutOfMemory, TooMuchOfOne
 from headwater.plan.operators import Field
 from headwater.schema.json import to_json
@@ -40,6 +41,8 @@ def as_json(rows: pa.Table, fields: Sequence[Field]) -> list[str]:
     names: dict[str, str] = {}
     for field in (each for each in fields if each.name in rows.column_names):
         shown = field.shown or field.name
+        if shown in {LEFT_MARK, RIGHT_MARK}:
+            continue
         names[field.name] = shown if shown not in names.values() else field.name
     return list(to_json(rows.select(list(names)).rename_columns(list(names.values()))))
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headwater.evaluation import LEFT_MARK, RIGHT_MARK
 from headwater.operators.join_with_rows import JoinWithRows
 from headwater.operators.match_counts import OUTER, MatchCounts
 from headwater.operators.outer_join import OuterJoin
@@ -79,8 +80,8 @@ class _Joining:
     def _with_condition(self, condition: Java) -> Node:
         left, right = _WHOLE.get(self._kind, (True, False))
         marks = {
-            side: self._catalyst.attribute(f"_{side}", self._catalyst.bigint)
-            for side, is_whole in (("left", left), ("right", right))
+            side: self._catalyst.attribute(name, self._catalyst.bigint)
+            for side, name, is_whole in (("left", LEFT_MARK, left), ("right", RIGHT_MARK, right))
             if is_whole
         }
         node: Node = self._filtered(condition, marks)
