@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.mutants.join_patches import JOIN_PATCHES
 from tests.mutants.patches import PATCHES, Patch
 from tests.mutants.sql_patches import SQL_PATCHES
 from tests.mutants.tick_patches import TICK_PATCHES
@@ -82,9 +83,8 @@ def is_red(patch: Patch) -> bool:
 def main() -> int:
     """Exit code 0 if every patch turned its test red, and all tests are green without them."""
     words = sys.argv[1:]
-    chosen = [
-        patch for patch in (*PATCHES, *TICK_PATCHES, *SQL_PATCHES) if all(word in patch.promise for word in words)
-    ]
+    every = (*PATCHES, *TICK_PATCHES, *JOIN_PATCHES, *SQL_PATCHES)
+    chosen = [patch for patch in every if all(word in patch.promise for word in words)]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         green = {test: threads.submit(tested, test, ROOT / "src") for test in {patch.test for patch in chosen}}
         red = list(threads.map(is_red, chosen))

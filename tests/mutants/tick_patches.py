@@ -302,7 +302,7 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a join's change meets the other side as it is after the tick",
         "operators/join.py",
-        "pa.concat_tables([right_old, right.change.select(right.old.schema.names)])",
+        "pa.concat_tables([right_old, right.change.select(right_old.column_names)])",
         "right_old",
         _TICKS,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,6 +13,7 @@ import pytest
 from headwater.operators.join import PAIRS, Join
 from headwater.operators.stateless import Constant
 from headwater.plan.operators import Field
+from headwater.plan.physical import Made
 from tests.operators.running import WAYS, Row, Running
 
 LONG, TEXT = pa.int64(), pa.string()
@@ -71,6 +73,36 @@ def test_rows_that_come_and_go_on_both_sides_at_once_meet_once(tmp_path: Path) -
     assert join.take(Counter([one]), Counter([other])) == Counter([one + other])
     swapped = join.take(Counter({one: -1, third: 1}), Counter({other: -1, one: 1}))
     assert swapped == Counter({one + other: -1, third + one: 1})
+
+
+class Seen(Running):
+    """A join that remembers the pairs it made, as they are given to a further condition."""
+
+    def __init__(self, node: Join, folder: Path) -> None:
+        super().__init__(node, folder)
+        self.pairs: set[Row] = set()
+
+    def _made(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
+        made = super()._made(tables, low, high)
+        for part in made.result:
+            columns = [part.column(name).to_pylist() for name in self.node.schema.names]
+            self.pairs.update(zip(*columns, strict=True))
+        return made
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_were_never_together_are_in_no_pair(seed: int, tmp_path: Path) -> None:
+    random, join = Random(seed), Seen(operator(1), tmp_path)
+    left, right = Counter[Row](), Counter[Row]()
+    for _ in range(8):
+        changes = moved(random, left, 12), moved(random, right, 12)
+        before, join.pairs = set(expected(left, right, 1)), set()
+        join.take(*changes)
+        left, right = (
+            +Counter({row: given[row] + change[row] for row in given | change})
+            for given, change in zip((left, right), changes, strict=True)
+        )
+        assert join.pairs <= before | set(expected(left, right, 1))
 
 
 def test_only_rows_of_touched_keys_are_read(tmp_path: Path) -> None:

@@ -189,6 +189,14 @@ def test_a_counted_row_of_a_crowded_key_is_looked_up_alone(tmp_path: Path) -> No
     assert (join.pairs.read, join.counts[0].read) == (1, 1)
 
 
+def test_rows_that_go_by_are_spread_over_all_places(tmp_path: Path) -> None:
+    join = Counting("full outer", tmp_path, "whole")
+    change = join.pairs.take(Counter((1, "x", n) for n in range(9)), Counter((2, "y", n) for n in range(9)))
+    assert len({row[6:] for row in change}) == 18
+    padded = join.counts[0].take(change)
+    assert len({row[6:] for row in padded}) == 18
+
+
 def test_rows_are_counted_by_their_bits(tmp_path: Path) -> None:
     """-0.0 and 0.0 are one key, and two rows."""
     floats = (Field("a1", pa.float64()), Field("m1", LONG))
