@@ -44,5 +44,5 @@ def test_the_page_says_what_the_planner_does(
 
 
 def test_every_kind_and_many_constructs_are_on_the_page() -> None:
-    assert {line[2] for line in LINES} == {"linear", "bilinear", "accumulating", "recompute"}
+    assert {line[2] for line in LINES} == {"linear", "bilinear", "accumulating", "tree", "recompute"}
     assert len(LINES) > 30

@@ -369,7 +369,7 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "operators/recompute.py",
         "    stale = _shared(shown, leaving)\n",
         "    stale = _shared(shown, leaving)[:0]\n",
-        f"{_FAST} greatest_and_least",
+        _FIRST,
     ),
     patch(
         "of equal rows that come first, all that can be shown go on",

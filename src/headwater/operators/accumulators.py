@@ -245,12 +245,9 @@ class _Extreme:
         return [self._best(column.filter(pa.array(counted)), groups[counted], count)]
 
     def merge(self, old: Arrays, new: Arrays) -> Arrays:
-        count, kind = len(new[0]), self.fields[0][1]
-        if arrow_types.is_floating(kind):
-            groups = np.concatenate([np.arange(count), np.arange(count)])
-            return [self._best(pa.concat_arrays([old[0], new[0]]), groups, count)]
         choose = pc.min_element_wise if self._call.function == "Min" else pc.max_element_wise
-        return [_from_number(choose(_as_number(old[0]), _as_number(new[0]), skip_nulls=True), kind)]
+        best = choose(_as_number(old[0]), _as_number(new[0]), skip_nulls=True)
+        return [_from_number(best, self.fields[0][1])]
 
     def result(self, values: Arrays) -> pa.Array:
         return values[0]
@@ -278,14 +275,38 @@ class _Extreme:
 
 
 def _as_number(values: pa.Array) -> pa.Array:
-    """Values that are numbers underneath as those, in the same order; others as they are."""
+    """Values that are numbers underneath as whole ones, in the same order; others as they are.
+
+    -0.0 is less than 0.0, so that which of them is given does not depend on the order of rows.
+    """
+    if arrow_types.is_floating(values.type):
+        return _in_order_of_floats(values)
     if arrow_types.is_boolean(values.type):
         return values.cast(pa.int8())
     return values.view(pa.int64()) if arrow_types.is_timestamp(values.type) else values
 
 
 def _from_number(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
+    if arrow_types.is_floating(kind):
+        bits = _turned(numbers.fill_null(0).to_numpy(zero_copy_only=False)).view(np.float64)
+        return pa.array(bits, mask=_nulls(numbers)).cast(kind)
     return numbers.view(kind) if arrow_types.is_timestamp(kind) else numbers.cast(kind)
+
+
+def _in_order_of_floats(values: pa.Array) -> pa.Array:
+    given = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(given), np.nan, given).view(np.int64)
+    return pa.array(_turned(bits), mask=_nulls(values))
+
+
+def _turned(bits: Codes) -> Codes:
+    """Bits of floats as numbers in the same order, and back."""
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+
+
+def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
+    return found
 
 
 class _Only:

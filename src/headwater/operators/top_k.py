@@ -1,4 +1,4 @@
-"""Top-k: the first rows of each key, what `row_number() … <= k` asks for, or a least one that may be deleted.
+"""Top-k: the first rows of each key, what `row_number() … <= k` asks for.
 
 The rows that were given so far and those that come stand for all, as long as none leaves; of another key nothing is
 looked at. It keeps what it has emitted, and, unless rows only come, those of its input.

@@ -21,7 +21,7 @@ REWRITES: list[tuple[str, str, list[str]]] = [
         [
             "bilinear: join of all pairs",
             "  source: a (id, x)",
-            "  recompute: aggregate everything",
+            "  tree: aggregate everything: max(x)",
             "    source: b (x)",
         ],
     ),

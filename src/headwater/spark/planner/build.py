@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
 from headwater.operators.accumulate import Aggregate
 from headwater.operators.join import Join
-from headwater.operators.ranking import Order, Ranking
 from headwater.operators.recompute import Recompute
 from headwater.operators.stateless import Constant, Union
 from headwater.operators.top_k import TopK
+from headwater.operators.tree import Tree
 from headwater.plan.operators import Fields, Node, Source
 from headwater.schema import Schema
 from headwater.spark.catalyst import Catalyst, Java, label
@@ -31,7 +31,7 @@ from headwater.spark.planner.fragment import Chain, compile_fragment
 from headwater.spark.planner.order import order_of_calls, order_of_ties
 from headwater.spark.planner.recompute import Operators, once
 from headwater.spark.planner.refusals import Refusals
-from headwater.spark.planner.top_k import extreme, top_k, without_limit
+from headwater.spark.planner.top_k import top_k, without_limit
 from headwater.spark.planner.unmatched import Sides, counts_matches, kind_of, unmatched_join
 
 _LONGEST_RANGE = 1_000_000
@@ -201,7 +201,8 @@ class Builder:
         except NotAddedError as reason:
             return self._grouped(plan, str(reason))
 
-    def _accumulated(self, plan: Java) -> Based:
+    def _accumulated(self, plan: Java, *, merged: bool = False) -> Based:
+        """A GROUP BY to which changes can be added; or of which partial results can be `merged`."""
         catalyst = self._catalyst
         replaced: list[tuple[Java, Java]] = []
         wanted: list[Java] = []
@@ -216,14 +217,15 @@ class Builder:
             wanted.append(key)
             keys.append(key if key.nodeName() == "AttributeReference" else key.toAttribute())
         results = catalyst.items(plan.aggregateExpressions())
-        retracts = self._may_retract(plan.child())
-        alone = partial(stands_alone, catalyst, plan)
+        retracts = not merged and self._may_retract(plan.child())
+        alone = partial(stands_alone, catalyst, plan) if not merged else _never
         calls, found = self._calls.of(results, wanted, retracts=retracts, alone=alone)
         child = self.node(plan.child(), once(wanted))
         by_name = {each.name: each for each in child.output}
         names = tuple(dict.fromkeys(label(key) for key in keys))
         fields = tuple(by_name[name] for name in names) + tuple(call.result for call in calls)
-        made = Aggregate(fields, child=child, keys=names, calls=calls, name=self._name("aggregate"))
+        kind, name = (Tree, "tree") if merged else (Aggregate, "aggregate")
+        made = kind(fields, child=child, keys=names, calls=calls, name=self._name(name))
         attributes = list({label(key): key for key in keys}.values()) + [attribute for _, attribute in found]
         replaced += found
         named = [catalyst.named(catalyst.replaced(result, replaced), result) for result in results]
@@ -231,27 +233,17 @@ class Builder:
 
     def _grouped(self, plan: Java, reason: str, order: Sequence[Java] = ()) -> Based:
         """A GROUP BY that nothing can be added to, of rows that may be in an order."""
+        if not order:
+            try:
+                return self._accumulated(plan, merged=True)
+            except NotAddedError as found:
+                reason = str(found)
         groups = self._catalyst.items(plan.groupingExpressions())
         child, keys = self._keyed(plan.child(), groups)
         leaf = self._operators.leaf(self._catalyst.items(plan.child().output()))
         computing = self._operators.aggregate(plan, leaf, order, keyed=bool(keys))
         what = "group by " + ", ".join(each.sql() for each in groups) if groups else "aggregate everything"
-        made, output, above = self._recomputed(plan, computing, (child,), (keys,), what, reason)
-        found = extreme(self._catalyst, plan)
-        return (made, output, above) if found is None else self._extreme(plan, made, *found)
-
-    def _extreme(self, plan: Java, made: Recompute, call: Java, order: Order) -> Based:
-        """A min or max that may be deleted is what the first row of each group has."""
-        catalyst = self._catalyst
-        place = catalyst.attribute("place", catalyst.bigint)
-        attributes = once([*catalyst.items(plan.child().output()), place])
-        value = next(each for each in attributes if label(each) == order.column)
-        computing = replace(made.computing, outputs=self._fields(attributes))
-        ranking = Ranking(1, (order,), label(place))
-        node = TopK.of(made, ranking, output=computing.outputs, computing=computing)
-        results = catalyst.items(plan.aggregateExpressions())
-        named = [catalyst.named(catalyst.replaced(result, [(call, value)]), result) for result in results]
-        return node, attributes, [catalyst.project(named, catalyst.local(catalyst.sequence(attributes)))]
+        return self._recomputed(plan, computing, (child,), (keys,), what, reason)
 
     # -- windows and limits
 
@@ -381,3 +373,8 @@ class Builder:
         if isinstance(node, Source):
             return node.relation not in self._streams
         return node.retracts or any(self.retracts(child) for child in node.children)
+
+
+def _never(condition: Java) -> bool:
+    """Rows that come are not told from those that were there."""
+    return False

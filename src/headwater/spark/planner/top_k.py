@@ -29,28 +29,6 @@ def top_k(catalyst: Catalyst, window: Java) -> Ranking | None:
     return Ranking(int(limit.limit()), found, label(functions[0]))
 
 
-def extreme(catalyst: Catalyst, aggregate: Java) -> tuple[Java, Order] | None:
-    """The only call of a GROUP BY, if it is a min or max, and the order in which a row with it is first.
-
-    None if it is another, or of floats, of which two that differ may be equal.
-    """
-    results = catalyst.items(aggregate.aggregateExpressions())
-    calls = [part for each in results for part in catalyst.walk(each) if part.nodeName() == "AggregateExpression"]
-    keys = catalyst.items(aggregate.groupingExpressions())
-    if len(calls) != 1 or not keys or not all(_is_plain(catalyst, key) for key in keys):
-        return None
-    function = calls[0].aggregateFunction()
-    if function.nodeName() not in {"Min", "Max"} or calls[0].filter().isDefined():
-        return None
-    column = catalyst.children(function)[0]
-    if column.nodeName() != "AttributeReference" or oddity(column):
-        return None
-    kind = field_of(column).type
-    if not _is_ordered(kind) or arrow_types.is_floating(kind):
-        return None
-    return calls[0], Order(label(column), ascending=function.nodeName() == "Min", nulls_first=False)
-
-
 def _is_plain(catalyst: Catalyst, key: Java) -> bool:
     """Whether rows are of one partition exactly if a column of theirs is the same bit by bit."""
     found = catalyst.normalised(key)  # floats become other columns
