@@ -27,7 +27,7 @@ from headwater.operators.descent import (
     rows_of,
 )
 from headwater.operators.partials import Partials, Valued, folded
-from headwater.operators.trie import Nodes, containing, in_order, places, split
+from headwater.operators.trie import Nodes, containing, from_column, in_order, places, split, to_column
 from headwater.state.arrangement import Arrangement
 from headwater.store import LessThanNone
 
@@ -80,8 +80,8 @@ def _applied(held: LeafRows, change: LeafRows) -> LeafRows:
     found = change
     if held.rows.num_rows:
         table = consolidate(pa.concat_tables([_marked(held), _marked(change)]))
-        row_hashes, leaf_of = (table.column(name).to_numpy() for name in (HASH, _LEAF))
-        found = LeafRows(table.drop_columns([_LEAF, HASH]), row_hashes.view(np.uint64), leaf_of)
+        hashes, leaf_of = (table.column(name).to_numpy() for name in (HASH, _LEAF))
+        found = LeafRows(table.drop_columns([_LEAF, HASH]), from_column(hashes), leaf_of)
     if (found.rows.column(WEIGHT).to_numpy() < 0).any():
         raise LessThanNone
     return found
@@ -90,7 +90,7 @@ def _applied(held: LeafRows, change: LeafRows) -> LeafRows:
 def _marked(given: LeafRows) -> pa.Table:
     """Rows with the numbers of their leaves, under their own hashes."""
     rows = given.rows.append_column(pa.field(_LEAF, pa.int64()), pa.array(given.leaf_of))
-    return rows.append_column(pa.field(HASH, pa.int64()), pa.array(given.row_hashes.view(np.int64)))
+    return rows.append_column(pa.field(HASH, pa.int64()), pa.array(to_column(given.row_hashes)))
 
 
 def _shape(descent: Descent, ascent: Ascent, after: LeafRows, siblings: LeafRows) -> _Shape:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
-from headwater.change.gather import gather
+from headwater.change.gather import gather, order_of
 from headwater.change.keys import hashed_schema
 from headwater.change.weights import negated
 from headwater.evaluation.ways import naming_one_of
@@ -26,7 +26,7 @@ from headwater.operators.descent import ROWS, Groups, LeafRows, groups_schema, n
 from headwater.operators.growth import grown
 from headwater.operators.partials import Partials, Valued
 from headwater.operators.stateful import keys_told
-from headwater.operators.trie import hashes_of_rows, roots
+from headwater.operators.trie import from_column, hashes_of_rows, roots, to_column
 from headwater.plan.physical import Evaluate, Given, Made, State
 from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
@@ -83,13 +83,13 @@ class Tree(Aggregate):
 
 
 def _settled(node: Tree, change: pa.Table) -> pa.Table:
-    """The change, each row once, under its own hash, and the hash of its key in a column."""
+    """The change in order, each row once, under its own hash, and the hash of its key in a column."""
     key_hashes = change.column(HASH).to_numpy()
     others = [name for name in node.child.schema.names if name not in node.keys]
-    row_hashes = pa.array(hashes_of_rows(change, others, key_hashes).view(np.int64))
-    place = change.schema.get_field_index(HASH)
-    hashed = change.set_column(place, pa.field(HASH, pa.int64()), row_hashes)
-    return consolidate(hashed.append_column(pa.field(_KEY, pa.int64()), pa.array(key_hashes)))
+    row_hashes = to_column(hashes_of_rows(change, others, key_hashes))
+    keyed = change.append_column(pa.field(_KEY, pa.int64()), pa.array(key_hashes))
+    hashed = keyed.set_column(change.schema.get_field_index(HASH), HASH, pa.array(row_hashes))
+    return consolidate(gather(hashed, order_of(row_hashes)))
 
 
 def _made(node: Tree, change: pa.Table, states: Sequence[Arrangement]) -> Made:
@@ -102,7 +102,7 @@ def _made(node: Tree, change: pa.Table, states: Sequence[Arrangement]) -> Made:
         nothing = groups.held.slice(0, 0)
         return Made([None] * (1 + len(states)), [_shown(node, nothing)], groups.read)
     partials = node.partials
-    made = grown(groups, LeafRows(came, row_hashes.view(np.uint64), groups.numbers), nodes, rows, partials)
+    made = grown(groups, LeafRows(came, from_column(row_hashes), groups.numbers), nodes, rows, partials)
     after = _group_rows(node, groups, _with_empty(node, made.roots), kept.schema)
     state = consolidate(pa.concat_tables([negated(groups.held), after]))
     return Made([None, state, made.nodes, made.rows], [_shown(node, state)], groups.read + made.read)

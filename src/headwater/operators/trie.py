@@ -31,6 +31,7 @@ _KEPT_BITS = 16
 _ODD, _MIXED, _MIXED_AGAIN = (
     np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
+_HIGHEST_BIT = np.uint64(1 << (_BITS - 1))
 _AT_ONCE = 1 << 20
 
 RowHashes = npt.NDArray[np.uint64]
@@ -80,7 +81,17 @@ def hashes_of_rows(table: pa.Table, columns: Sequence[str], groups: Codes) -> Ro
         mine = pa.array(groups[start : start + batch.num_rows])
         found.append(hash_rows([mine, *batch.columns]))
         start += batch.num_rows
-    return np.concatenate(found or [hash_rows([pa.array(groups)])]).view(np.uint64)
+    return from_column(np.concatenate(found or [hash_rows([pa.array(groups)])]))
+
+
+def from_column(hashes: Codes) -> RowHashes:
+    """Hashes that were in a column, in the same order."""
+    return hashes.view(np.uint64) ^ _HIGHEST_BIT
+
+
+def to_column(row_hashes: RowHashes) -> Codes:
+    """Hashes as they are in a column."""
+    return (row_hashes ^ _HIGHEST_BIT).view(np.int64)
 
 
 def places(hashes: Codes, nodes: Nodes) -> Codes:
@@ -131,7 +142,9 @@ def begins(*columns: npt.NDArray[np.int64] | RowHashes) -> npt.NDArray[np.bool_]
     """Where in some columns one value at least is another than before."""
     found = np.ones(len(columns[0]), np.bool_)
     if len(found) > 1:
-        found[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        found[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        found[1:] |= column[1:] != column[:-1]
     return found
 
 
