@@ -17,7 +17,7 @@ import headwater as hw
 from headwater.evaluation import ROW
 from headwater.files import Files
 from headwater.operators.accumulate import Aggregate
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.join import Join
 from headwater.operators.stateless import Fragment
 from headwater.pipeline.spark_parts import SparkParts

@@ -26,7 +26,7 @@ from headwater.operators.accumulate import (
     partial_aggregate,
     state_schema,
 )
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.stateless import Constant
 from headwater.plan.operators import Field
 from headwater.state.arrangement import Arrangement

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import reduce
+from operator import and_, or_, xor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +21,7 @@ import pytest
 
 from headwater.change import WEIGHT
 from headwater.operators import trie
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.stateless import Constant
 from headwater.operators.tree import Tree
 from headwater.plan.operators import Field
@@ -45,8 +47,14 @@ CALLS = (
     AggregateCall("Count", ("text",), Field("texts", pa.int64()), "flag"),
     AggregateCall("Sum", ("number",), Field("total", pa.int64())),
     AggregateCall("Average", ("money",), Field("mean", pa.decimal128(16, 6))),
+    AggregateCall("MaxBy", ("text", "number"), Field("last", pa.string())),
+    AggregateCall("MinBy", ("money", "float"), Field("first", pa.decimal128(12, 2)), "flag"),
+    AggregateCall("BitAndAgg", ("number",), Field("all", pa.int64())),
+    AggregateCall("BitOrAgg", ("number",), Field("any", pa.int64()), "flag"),
+    AggregateCall("BitXorAgg", ("number",), Field("odd", pa.int64())),
     AggregateCall("Sum", ("float",), Field("sum", pa.float64())),
 )
+BITS: dict[str, Callable[[int, int], int]] = {"BitAndAgg": and_, "BitOrAgg": or_, "BitXorAgg": xor}
 
 
 def tree(*keys: str, calls: Sequence[AggregateCall] = CALLS) -> Tree:
@@ -79,6 +87,8 @@ def value(call: AggregateCall, rows: Counter[Row]) -> Any:
         rows = Counter({row: count for row, count in rows.items() if row[PLACES[call.condition]]})
     if not call.arguments:
         return rows.total()
+    if len(call.arguments) > 1:
+        return by(call, rows)
     place = PLACES[call.arguments[0]]
     values = [row[place] for row in rows.elements() if row[place] is not None]
     if call.function == "Count":
@@ -88,10 +98,23 @@ def value(call: AggregateCall, rows: Counter[Row]) -> Any:
     if call.function in {"Min", "Max"}:
         key = (lambda each: each.encode()) if isinstance(values[0], str) else (lambda each: each)
         return (min if call.function == "Min" else max)(values, key=key)
+    if call.function in BITS:
+        return reduce(BITS[call.function], values)
     total = math.fsum(values) if isinstance(values[0], float) else sum(values)
     if call.function == "Sum":
         return total
     return (Decimal(total) / len(values)).quantize(Decimal("0.000001"), "ROUND_HALF_UP")
+
+
+def by(call: AggregateCall, rows: Counter[Row]) -> Any:
+    """The value in the row with the extreme; of those that are tied the greatest, null the least."""
+    value, order = (PLACES[name] for name in call.arguments)
+    found = [(row[order], row[value]) for row in rows if row[order] is not None]
+    best = (max if call.function == "MaxBy" else min)((each for each, _ in found), default=None)
+    tied = [each for extreme, each in found if extreme == best]
+    texts = [each.encode() if isinstance(each, str) else each for each in tied if each is not None]
+    most = max(texts, default=None)
+    return most.decode() if isinstance(most, bytes) else most
 
 
 def expected(rows: Counter[Row], keys: Sequence[str], calls: Sequence[AggregateCall]) -> dict[Row, list[Any]]:

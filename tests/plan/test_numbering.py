@@ -9,7 +9,7 @@ import pytest
 
 import headwater as hw
 from headwater.operators.accumulate import Aggregate
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.join import Join
 from headwater.operators.stateless import Constant, Fragment, Union
 from headwater.plan.numbering import numbered

@@ -17,7 +17,7 @@ from headwater.clock import SystemClock
 from headwater.evaluation import ROW
 from headwater.evaluation.errors import EvaluationFailed
 from headwater.operators.accumulate import Aggregate
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.join import Join
 from headwater.operators.stateless import Fragment
 from headwater.plan.operators import Field, Fields, Node, Source

@@ -5,7 +5,7 @@ known by `register`; what else it takes is its rule in the planner.
 """
 
 from headwater.operators.accumulate import Aggregate
-from headwater.operators.accumulators import AggregateCall
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.join import Join
 from headwater.operators.join_with_rows import JoinWithRows
 from headwater.operators.match_counts import MatchCounts

@@ -20,7 +20,8 @@ from headwater.change.gather import gather, in_parts
 from headwater.change.keys import Codes, grouped, hashed_schema, hashes
 from headwater.change.weights import negated
 from headwater.evaluation.ways import naming_one_of
-from headwater.operators.accumulators import ONLY, Accumulator, AggregateCall, accumulator
+from headwater.operators.accumulators import ONLY, accumulator
+from headwater.operators.aggregate_call import Accumulator, AggregateCall
 from headwater.operators.stateful import Stateful, keys_told
 from headwater.plan.operators import Keyed, Names, Node
 from headwater.plan.physical import Evaluate, Exchange, Given, Made, State

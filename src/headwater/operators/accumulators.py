@@ -1,15 +1,13 @@
-"""Accumulators: what is kept of a group so that a change can be added to it.
+"""Accumulators: what is kept of a group so that a change can be added to it, or of a node of a tree.
 
 Sums of whole numbers and decimals are exact, whatever the order and however large on the way; only the result must
-fit its type. Sums of floats, and the least and the greatest, are kept for inputs that never take rows back.
+fit its type. From sums of floats, bits, and the least and the greatest (`extremes.py`), nothing can be taken back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,86 +18,35 @@ import pyarrow.types as arrow_types
 from headwater.evaluation.errors import EvaluationFailed
 from headwater.expressions.moments import exact_moment, float_moment, merged_moments, moments_of
 from headwater.expressions.rounding import divided
-from headwater.plan.operators import Field, Names
-from headwater.plan.registry import register
+from headwater.operators.aggregate_call import Accumulator, AggregateCall, Arrays, Codes, fulfilling, times_counted
+from headwater.operators.extremes import Extreme, ExtremeBy
 
-Codes = npt.NDArray[np.int64]
-Arrays = list[pa.Array]
 _WHOLE = pa.decimal128(37, 0)
 _DIGITS = 60
 _SAFE = 2**62
 ONLY = "Only"
 """The function of a call that looks at one row of each group at most."""
+BITS: dict[str, tuple[np.ufunc, Callable[[pa.Array, pa.Array], pa.Array], int]] = {
+    "BitAndAgg": (np.bitwise_and, pc.bit_wise_and, -1),
+    "BitOrAgg": (np.bitwise_or, pc.bit_wise_or, 0),
+    "BitXorAgg": (np.bitwise_xor, pc.bit_wise_xor, 0),
+}
+"""Functions of bits: how they are put together in numpy and in Arrow, and what nothing is."""
 EXACT_MOMENT_DIGITS = 27
 """Squares of decimals with more digits than this do not fit; their variance is taken as of floats."""
-
-
-@register("Call")
-@dataclass(frozen=True)
-class AggregateCall:
-    """One aggregate: `function` over columns of the input, where the column `condition`, if given, is true."""
-
-    function: str
-    arguments: tuple[str, ...]
-    result: Field
-    condition: str | None = None
-
-    def renamed(self, names: Names) -> AggregateCall:
-        """The same of columns with other names."""
-        condition = None if self.condition is None else names[self.condition]
-        (result,) = names.fields((self.result,))
-        return replace(self, arguments=names.all(self.arguments), result=result, condition=condition)
-
-
-class Accumulator(Protocol):
-    """One call's share of a group's state. All arrays have one value per group."""
-
-    fields: list[tuple[str, pa.DataType]]
-
-    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        """The accumulators of the change alone."""
-        ...
-
-    def merge(self, old: Arrays, new: Arrays) -> Arrays:
-        """The accumulators of both together; old ones are null where there was no group."""
-        ...
-
-    def result(self, values: Arrays) -> pa.Array:
-        """What the call gives."""
-        ...
 
 
 def accumulator(call: AggregateCall, schema: pa.Schema) -> Accumulator:
     """The accumulator of a call over an input with these columns."""
     if call.function == "Count":
         return _Count(call)
-    given = schema.field(call.arguments[0]).type
-    if call.function in {"Min", "Max"}:
-        return _Extreme(call, given)
-    if call.function == ONLY:
-        return _Only(call, given)
+    given, *others = (schema.field(name).type for name in call.arguments)
+    if call.function in _OF_OTHERS:
+        return _OF_OTHERS[call.function](call, given, *others)
     exact = not arrow_types.is_floating(given)
     if call.function in {"Sum", "Average"}:
         return _ExactSum(call, given) if exact else _FloatSum(call)
     return _ExactMoment(call, given) if exact else _FloatMoment(call)
-
-
-def _counted(call: AggregateCall, change: pa.Table, weights: Codes) -> Codes:
-    """The weights of the rows that the call looks at: those that fulfil its condition and have no null argument."""
-    valid = _fulfilling(call, change)
-    for name in call.arguments:
-        column = change.column(name)
-        if column.null_count:
-            valid &= column.is_valid().to_numpy()
-    return np.where(valid, weights, 0)
-
-
-def _fulfilling(call: AggregateCall, change: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which rows fulfil the condition of the call."""
-    if call.condition is None:
-        return np.ones(change.num_rows, np.bool_)
-    found = change.column(call.condition).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
-    return np.array(found)
 
 
 def _sums(values: Codes, groups: Codes, count: int) -> Codes:
@@ -118,7 +65,7 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(Decimal(0) if arrow_types.is_decimal(kind) else 0, kind)
 
 
-def _nothing_counted(counts: pa.Array) -> pa.Array:
+def _nothingcounted(counts: pa.Array) -> pa.Array:
     return pc.equal(counts, 0)
 
 
@@ -128,7 +75,7 @@ class _Count:
         self.fields = [("count", pa.int64())]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        return [pa.array(_sums(_counted(self._call, change, weights), groups, count))]
+        return [pa.array(_sums(times_counted(self._call, change, weights), groups, count))]
 
     def merge(self, old: Arrays, new: Arrays) -> Arrays:
         return [_plus(old[0], new[0])]
@@ -147,7 +94,7 @@ class _ExactSum:
         self.fields = [("sum", self._total), ("count", pa.int64())]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        counted = _counted(self._call, change, weights)
+        counted = times_counted(self._call, change, weights)
         column = change.column(self._call.arguments[0]).combine_chunks()
         total = weighted_sums(column, counted, groups, count, self._total)
         return [total, pa.array(_sums(counted, groups, count))]
@@ -157,7 +104,7 @@ class _ExactSum:
 
     def result(self, values: Arrays) -> pa.Array:
         total, counts = values
-        nothing = _nothing_counted(counts)
+        nothing = _nothingcounted(counts)
         total = pc.if_else(nothing, pa.scalar(None, total.type), total)
         if self._call.function == "Sum":
             return _fitted(total, self._call.result.type)
@@ -208,7 +155,7 @@ class _FloatSum:
         self.fields = [("sum", pa.float64()), ("count", pa.int64())]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        counted = _counted(self._call, change, weights)
+        counted = times_counted(self._call, change, weights)
         values = floats(change.column(self._call.arguments[0]))
         products = np.where(counted != 0, values * counted, 0.0)
         total = np.zeros(count)
@@ -220,7 +167,7 @@ class _FloatSum:
         return [_plus(old[0], new[0]), _plus(old[1], new[1])]
 
     def result(self, values: Arrays) -> pa.Array:
-        total = pc.if_else(_nothing_counted(values[1]), pa.scalar(None, pa.float64()), values[0])
+        total = pc.if_else(_nothingcounted(values[1]), pa.scalar(None, pa.float64()), values[0])
         return total if self._call.function == "Sum" else pc.divide(total, values[1].cast(pa.float64()))
 
 
@@ -232,81 +179,30 @@ def floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     return found
 
 
-class _Extreme:
-    """The least or the greatest value so far, in Spark's order: NaN is greater than any number."""
+class _Bits:
+    """The bits of whole numbers put together: those that all have, that any has, or that an odd number has."""
 
     def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
         self._call = call
+        self._put, self._merge, self._none = BITS[call.function]
         self.fields = [("value", given)]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        counted = _counted(self._call, change, weights) > 0
-        column = change.column(self._call.arguments[0]).combine_chunks()
-        return [self._best(column.filter(pa.array(counted)), groups[counted], count)]
+        times = times_counted(self._call, change, weights)
+        column, rows = change.column(self._call.arguments[0]).combine_chunks(), times > 0
+        found, seen = np.full(count, self._none), np.zeros(count, np.bool_)
+        seen[groups[rows]] = True
+        if self._call.function == "BitXorAgg":
+            rows &= times % 2 == 1  # the same twice is nothing
+        numbers = column.filter(pa.array(rows)).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        self._put.at(found, groups[rows], numbers)
+        return [pa.array(found, mask=~seen).cast(self.fields[0][1])]
 
     def merge(self, old: Arrays, new: Arrays) -> Arrays:
-        choose = pc.min_element_wise if self._call.function == "Min" else pc.max_element_wise
-        best = choose(_as_number(old[0]), _as_number(new[0]), skip_nulls=True)
-        return [_from_number(best, self.fields[0][1])]
+        return [pc.coalesce(self._merge(old[0], new[0]), old[0], new[0])]
 
     def result(self, values: Arrays) -> pa.Array:
         return values[0]
-
-    def _best(self, values: pa.Array, groups: Codes, count: int) -> pa.Array:
-        if values.null_count:
-            valid = values.is_valid()
-            values, groups = values.filter(valid), groups[valid.to_numpy(zero_copy_only=False)]
-        numbers = _as_number(values)
-        if arrow_types.is_signed_integer(numbers.type):
-            return _from_number(self._best_number(numbers.cast(pa.int64()), groups, count), values.type)
-        encoded = values.dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        ranks = pa.array(rank[encoded.indices.to_numpy()])
-        return encoded.dictionary.take(pa.array(order).take(self._best_number(ranks, groups, count)))
-
-    def _best_number(self, numbers: pa.Array, groups: Codes, count: int) -> pa.Array:
-        least, best = self._call.function == "Min", np.iinfo(np.int64)
-        found, seen = np.full(count, best.max if least else best.min), np.zeros(count, np.bool_)
-        (np.minimum if least else np.maximum).at(found, groups, numbers.to_numpy())
-        seen[groups] = True
-        return pa.array(found, mask=~seen)
-
-
-def _as_number(values: pa.Array) -> pa.Array:
-    """Values that are numbers underneath as whole ones, in the same order; others as they are.
-
-    -0.0 is less than 0.0, so that which of them is given does not depend on the order of rows.
-    """
-    if arrow_types.is_floating(values.type):
-        return _in_order_of_floats(values)
-    if arrow_types.is_boolean(values.type):
-        return values.cast(pa.int8())
-    return values.view(pa.int64()) if arrow_types.is_timestamp(values.type) else values
-
-
-def _from_number(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
-    if arrow_types.is_floating(kind):
-        bits = _turned(numbers.fill_null(0).to_numpy(zero_copy_only=False)).view(np.float64)
-        return pa.array(bits, mask=_nulls(numbers)).cast(kind)
-    return numbers.view(kind) if arrow_types.is_timestamp(kind) else numbers.cast(kind)
-
-
-def _in_order_of_floats(values: pa.Array) -> pa.Array:
-    given = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    bits = np.where(np.isnan(given), np.nan, given).view(np.int64)
-    return pa.array(_turned(bits), mask=_nulls(values))
-
-
-def _turned(bits: Codes) -> Codes:
-    """Bits of floats as numbers in the same order, and back."""
-    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
-
-
-def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
-    return found
 
 
 class _Only:
@@ -317,7 +213,7 @@ class _Only:
         self.fields = [("value", given)]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        looked_at = np.flatnonzero(_fulfilling(self._call, change) & (weights != 0))
+        looked_at = np.flatnonzero(fulfilling(self._call, change) & (weights != 0))
         came = looked_at[weights[looked_at] > 0]
         chosen, touched = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
         chosen[groups[came]] = came
@@ -348,7 +244,7 @@ class _ExactMoment:
         ]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        counted = _counted(self._call, change, weights)
+        counted = times_counted(self._call, change, weights)
         column = change.column(self._call.arguments[0]).combine_chunks().cast(self._given)
         squares = pc.multiply(column, column)
         total = weighted_sums(column, counted, groups, count, self.fields[0][1])
@@ -370,7 +266,7 @@ class _FloatMoment:
         self.fields = [("count", pa.float64()), ("mean", pa.float64()), ("deviations", pa.float64())]
 
     def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
-        counted = _counted(self._call, change, weights).astype(np.float64)
+        counted = times_counted(self._call, change, weights).astype(np.float64)
         values = floats(change.column(self._call.arguments[0]))
         return [pa.array(part) for part in moments_of(values, counted, groups, count)]
 
@@ -387,3 +283,12 @@ def _by_group(function: Callable[..., float | None], values: Sequence[pa.Array])
     """A function of the accumulators, group by group."""
     columns = [array.to_pylist() for array in values]
     return pa.array([function(*group) for group in zip(*columns, strict=True)], pa.float64())
+
+
+_OF_OTHERS: dict[str, Callable[..., Accumulator]] = {
+    **dict.fromkeys(("Min", "Max"), Extreme),
+    **dict.fromkeys(("MinBy", "MaxBy"), ExtremeBy),
+    **dict.fromkeys(BITS, _Bits),
+    ONLY: _Only,
+}
+"""What accumulates calls that need not be of numbers that are added up."""

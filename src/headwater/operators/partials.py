@@ -14,7 +14,7 @@ import pyarrow as pa
 from headwater.change import WEIGHT
 from headwater.change.gather import rows_per_chunk
 from headwater.change.keys import Codes
-from headwater.operators.accumulators import Accumulator
+from headwater.operators.aggregate_call import Accumulator
 from headwater.operators.trie import Nodes, begins, together
 
 Value = Callable[[pa.Table, Codes, int], list[pa.Array]]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
-from headwater.operators.accumulators import EXACT_MOMENT_DIGITS, ONLY, AggregateCall
+from headwater.operators.accumulators import BITS, EXACT_MOMENT_DIGITS, ONLY
+from headwater.operators.aggregate_call import AggregateCall
 from headwater.schema import parse
 from headwater.schema.types import Decimal
 from headwater.spark.catalyst import Catalyst, Java, label
@@ -15,7 +16,8 @@ from headwater.spark.planner.fields import field_of, oddity
 
 _MOMENTS = {"VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"}
 _WHOLE_NUMBERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
-_KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS
+_EXTREMES_BY = {"MaxBy", "MinBy"}
+_KNOWN = {"Count", "Sum", "Average", "Min", "Max"} | _MOMENTS | _EXTREMES_BY | BITS.keys()
 
 
 Alone = Callable[[Java], bool]
@@ -63,9 +65,9 @@ class AggregateCalls:
             raise NotAddedError(f"{function.prettyName()} cannot be added to")
         arguments = self._arguments(function, kind)
         columns = [self._column(argument, wanted) for argument in arguments]
-        for argument, column in zip(arguments, columns, strict=True):
-            if kind not in {"Count", ONLY}:
-                self._check(part, kind, argument, column, retracts=retracts)
+        checked = list(zip(arguments, columns, strict=True))[1 if kind in _EXTREMES_BY else 0 :]
+        for argument, column in checked if kind not in {"Count", ONLY} else ():
+            self._check(part, kind, argument, column, retracts=retracts)
         result = field_of(attribute)
         return AggregateCall(
             kind,
@@ -80,7 +82,7 @@ class AggregateCalls:
             return [argument for argument in arguments if argument.nullable()]
         if kind in _MOMENTS:
             return [self._exact(arguments[0])]
-        return arguments[:1]
+        return arguments[: 2 if kind in _EXTREMES_BY else 1]
 
     def _exact(self, argument: Java) -> Java:
         """Spark casts to double before it takes a variance; whole numbers and decimals are summed exactly."""
@@ -105,7 +107,7 @@ class AggregateCalls:
     def _check(self, part: Java, kind: str, argument: Java, column: Java, *, retracts: bool) -> None:
         given = field_of(column if column.nodeName() == "AttributeReference" else column.toAttribute())
         name = part.aggregateFunction().prettyName()
-        if kind in {"Min", "Max"}:
+        if kind in {"Min", "Max"} | _EXTREMES_BY | BITS.keys():
             if not given.atomic or oddity(argument):
                 raise NotAddedError(f"{name} is of {argument.dataType().sql()}")
             if retracts:
