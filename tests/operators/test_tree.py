@@ -143,6 +143,8 @@ def kept(running: Running) -> list[Counter[Any]]:
     """Every row of every state, bit by bit."""
 
     def bits(value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(tuple(map(bits, row.values())) for row in value)
         return struct.pack("<d", value) if isinstance(value, float) else value
 
     found = []

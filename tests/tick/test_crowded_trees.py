@@ -21,6 +21,9 @@ VIEWS = {
     "max and min of everything": "SELECT max(x) AS m, min(id) AS n FROM a",
     "sums of floats by group": "SELECT k, sum(x) AS t, avg(x) AS m, stddev(x) AS d FROM a GROUP BY k",
     "what can be added to, too": "SELECT k, count(*) AS n, sum(id) AS t, max(x) AS m FROM a GROUP BY k",
+    "the row with the greatest": "SELECT k, max_by(id, x) AS m, bit_or(id) AS o FROM a GROUP BY k",
+    "first rows by group": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x, id) <= 3",
+    "first rows of everything": "SELECT id, x FROM a ORDER BY x DESC, id LIMIT 10 OFFSET 10",
 }
 
 

@@ -16,6 +16,7 @@ from headwater.operators.semi_join import SemiJoin
 from headwater.operators.stateful import Stateful
 from headwater.operators.stateless import Constant, Fragment, Union
 from headwater.operators.top_k import TopK
+from headwater.operators.top_k_tree import TopKTree
 from headwater.operators.tree import Tree
 from headwater.plan.registry import register
 
@@ -34,6 +35,7 @@ __all__ = [
     "SemiJoin",
     "Stateful",
     "TopK",
+    "TopKTree",
     "Tree",
     "Union",
     "register",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
-from headwater.change.gather import gather
+from headwater.change.gather import gather, order_of
 from headwater.change.keys import Codes
 from headwater.change.weights import negated
 from headwater.operators.descent import (
@@ -26,12 +27,39 @@ from headwater.operators.descent import (
     descend,
     rows_of,
 )
-from headwater.operators.partials import Partials, Valued, folded
-from headwater.operators.trie import Nodes, containing, from_column, in_order, places, split, to_column
+from headwater.operators.partials import Valued, Values, folded
+from headwater.operators.trie import (
+    Nodes,
+    containing,
+    from_column,
+    hashes_of_rows,
+    in_order,
+    places,
+    split,
+    to_column,
+)
 from headwater.state.arrangement import Arrangement
 from headwater.store import LessThanNone
 
-_LEAF = "_leaf"
+_KEY, _LEAF = "_key", "_leaf"
+
+
+def settled(change: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """A change in order, each row once, under its own hash, and the hash of its key in a column."""
+    key_hashes = change.column(HASH).to_numpy()
+    others = [name for name in change.column_names if name not in {*keys, HASH, WEIGHT}]
+    row_hashes = to_column(hashes_of_rows(change, others, key_hashes))
+    keyed = change.append_column(pa.field(_KEY, pa.int64()), pa.array(key_hashes))
+    hashed = keyed.set_column(change.schema.get_field_index(HASH), HASH, pa.array(row_hashes))
+    return consolidate(gather(hashed, order_of(row_hashes)))
+
+
+def grouped_rows(change: pa.Table, keys: Sequence[str], kept: Arrangement) -> tuple[Groups, LeafRows]:
+    """The groups of a settled change, and its rows, whose leaves are not found yet."""
+    key_hashes, row_hashes = (change.column(name).to_numpy() for name in (_KEY, HASH))
+    rows = change.drop_columns([_KEY, HASH])
+    groups = Groups(rows, keys, key_hashes, kept)
+    return groups, LeafRows(rows, from_column(row_hashes), groups.numbers)
 
 
 class Grown(NamedTuple):
@@ -53,7 +81,7 @@ class _Shape(NamedTuple):
     leaf_of: Codes
 
 
-def grown(groups: Groups, change: LeafRows, nodes: Arrangement, rows: Arrangement, partials: Partials) -> Grown:
+def grown(groups: Groups, change: LeafRows, nodes: Arrangement, rows: Arrangement, partials: Values) -> Grown:
     """Bring a change into the tries of its groups; `LessThanNone` if a row goes that is not there."""
     descent = descend(groups, change.row_hashes, nodes)
     change = change._replace(leaf_of=descent.leaf_of)
@@ -109,7 +137,7 @@ def _shape(descent: Descent, ascent: Ascent, after: LeafRows, siblings: LeafRows
     return _Shape(bases, leaves, gather(rows, order), base_of, leaf_of)
 
 
-def _stay(level: Level, mask: Mask, partials: Partials) -> Valued:
+def _stay(level: Level, mask: Mask, partials: Values) -> Valued:
     """The children of one level that are left as they were."""
     values = level.rows.select([field.name for field in partials.fields]).filter(pa.array(mask))
     return Valued(level.children.take(mask), level.counts[mask], values)

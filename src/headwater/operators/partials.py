@@ -6,7 +6,7 @@ Both go by what the rows are, so that the same rows give the same bits, however 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,47 @@ def both(one: Valued, other: Valued) -> Valued:
     return Valued(together([one.nodes, other.nodes]), np.concatenate([one.counts, other.counts]), values)
 
 
+class Values(Protocol):
+    """What is kept of nodes: columns with a value for each."""
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """The columns."""
+        ...
+
+    def of_leaves(self, leaves: Nodes, rows: pa.Table, leaf_of: Codes) -> Valued:
+        """The values of leaves that have these rows, which are in order."""
+        ...
+
+    def of_parents(self, children: Valued) -> Valued:
+        """The values of the parents of some nodes, which are all of their children."""
+        ...
+
+
+class Siblings(NamedTuple):
+    """Nodes as children: their order, their parents, in that order each one's parent, and each parent's first."""
+
+    order: Codes
+    parents: Nodes
+    parent_of: Codes
+    firsts: Codes
+
+    @classmethod
+    def of(cls, nodes: Nodes) -> Siblings:
+        """Put nodes of one depth in order."""
+        order = np.lexsort((nodes.prefixes, nodes.groups))
+        above = nodes.take(order).parents
+        starts = begins(above.groups, above.prefixes)
+        firsts = np.flatnonzero(starts)
+        return cls(order, above.take(firsts), np.cumsum(starts) - 1, firsts)
+
+    def sums(self, counts: Codes) -> Codes:
+        """The sum of each parent's children."""
+        found = np.zeros(len(self.firsts), np.int64)
+        np.add.at(found, self.parent_of, counts[self.order])
+        return found
+
+
 class Partials:
     """The partial results of some calls."""
 
@@ -58,7 +99,7 @@ class Partials:
         count = len(leaves.groups)
         parts = [
             self.of_rows(rows.slice(a, b - a), leaf_of[a:b] - first, last - first)
-            for a, b, first, last in _spans(rows, leaf_of, count)
+            for a, b, first, last in spans(rows, leaf_of, count)
         ]
         empty = pa.schema(self.fields).empty_table()
         return Valued(leaves, np.bincount(leaf_of, minlength=count), pa.concat_tables([empty, *parts]))
@@ -75,18 +116,13 @@ class Partials:
 
     def of_parents(self, children: Valued) -> Valued:
         """The values of the parents of some nodes, which are all of their children."""
-        order = np.lexsort((children.nodes.prefixes, children.nodes.groups))
-        above = children.nodes.take(order).parents
-        starts = begins(above.groups, above.prefixes)
-        parent_of = np.cumsum(starts) - 1
-        firsts = np.flatnonzero(starts)
-        counts = np.zeros(len(firsts), np.int64)
-        np.add.at(counts, parent_of, children.counts[order])
-        values = self._merged(children.values, order, parent_of, firsts)
-        return Valued(above.take(firsts), counts, values)
+        siblings = Siblings.of(children.nodes)
+        values = self._merged(children.values, siblings)
+        return Valued(siblings.parents, siblings.sums(children.counts), values)
 
-    def _merged(self, values: pa.Table, order: Codes, parent_of: Codes, firsts: Codes) -> pa.Table:
+    def _merged(self, values: pa.Table, siblings: Siblings) -> pa.Table:
         """The first child of each parent, with the second, and so on."""
+        order, _, parent_of, firsts = siblings
         count, place = len(firsts), np.arange(len(order)) - firsts[parent_of]
         values = values.combine_chunks()
         found = self._arrays(values.take(pa.array(order[firsts])))
@@ -116,7 +152,7 @@ class Partials:
         return [call.result(arrays) for call, arrays in pairs]
 
 
-def _spans(rows: pa.Table, leaf_of: Codes, count: int) -> Iterator[tuple[int, int, int, int]]:
+def spans(rows: pa.Table, leaf_of: Codes, count: int) -> Iterator[tuple[int, int, int, int]]:
     """Rows of whole leaves, not too many at a time: from which row to which, and from which leaf to which."""
     step, ends = (
         rows_per_chunk(rows.nbytes, rows.num_rows, most=1 << 30),
@@ -130,7 +166,7 @@ def _spans(rows: pa.Table, leaf_of: Codes, count: int) -> Iterator[tuple[int, in
         first, start = last, end
 
 
-def folded(partials: Partials, leaves: Valued, stay: Sequence[Valued]) -> tuple[list[Valued], Valued]:
+def folded(partials: Values, leaves: Valued, stay: Sequence[Valued]) -> tuple[list[Valued], Valued]:
     """The nodes that have become others, and the topmost ones.
 
     `stay` are, by the depth of their parents, the siblings of those that are as they were.

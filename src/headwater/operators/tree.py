@@ -16,22 +16,20 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
-from headwater.change.gather import gather, order_of
+from headwater.change.gather import gather
 from headwater.change.keys import hashed_schema
 from headwater.change.weights import negated
 from headwater.evaluation.ways import naming_one_of
 from headwater.operators.accumulate import Aggregate
 from headwater.operators.accumulators import accumulator
-from headwater.operators.descent import ROWS, Groups, LeafRows, groups_schema, nodes_schema
-from headwater.operators.growth import grown
+from headwater.operators.descent import ROWS, Groups, groups_schema, nodes_schema
+from headwater.operators.growth import grouped_rows, grown, settled
 from headwater.operators.partials import Partials, Valued
 from headwater.operators.stateful import keys_told
-from headwater.operators.trie import from_column, hashes_of_rows, roots, to_column
+from headwater.operators.trie import roots
 from headwater.plan.physical import Evaluate, Given, Made, State
 from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
-
-_KEY = "_key"
 
 
 @register()
@@ -79,30 +77,18 @@ class Tree(Aggregate):
         def computed(parts: Sequence[pa.Table]) -> Made:
             return _made(self, parts[0], states)
 
-        return naming_one_of(computed, [_settled(self, inputs[0].change)], [self.child.output])
-
-
-def _settled(node: Tree, change: pa.Table) -> pa.Table:
-    """The change in order, each row once, under its own hash, and the hash of its key in a column."""
-    key_hashes = change.column(HASH).to_numpy()
-    others = [name for name in node.child.schema.names if name not in node.keys]
-    row_hashes = to_column(hashes_of_rows(change, others, key_hashes))
-    keyed = change.append_column(pa.field(_KEY, pa.int64()), pa.array(key_hashes))
-    hashed = keyed.set_column(change.schema.get_field_index(HASH), HASH, pa.array(row_hashes))
-    return consolidate(gather(hashed, order_of(row_hashes)))
+        return naming_one_of(computed, [settled(inputs[0].change, self.keys)], [self.child.output])
 
 
 def _made(node: Tree, change: pa.Table, states: Sequence[Arrangement]) -> Made:
     """What a settled change makes of the state."""
     kept, nodes, rows = states
-    key_hashes, row_hashes = (change.column(name).to_numpy() for name in (_KEY, HASH))
-    came = change.drop_columns([_KEY, HASH])
-    groups = Groups(came, node.keys, key_hashes, kept)
+    groups, came = grouped_rows(change, node.keys, kept)
     if not change.num_rows and (node.keys or groups.held.num_rows):
         nothing = groups.held.slice(0, 0)
         return Made([None] * (1 + len(states)), [_shown(node, nothing)], groups.read)
     partials = node.partials
-    made = grown(groups, LeafRows(came, from_column(row_hashes), groups.numbers), nodes, rows, partials)
+    made = grown(groups, came, nodes, rows, partials)
     after = _group_rows(node, groups, _with_empty(node, made.roots), kept.schema)
     state = consolidate(pa.concat_tables([negated(groups.held), after]))
     return Made([None, state, made.nodes, made.rows], [_shown(node, state)], groups.read + made.read)

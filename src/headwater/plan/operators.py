@@ -8,7 +8,7 @@ looked into here: an operator holds what it has evaluated as something that only
     linear          Fragment, Union        evaluates the change alone; weights are carried along
     bilinear        Join, OuterJoin, …     looks up the other side's rows with the same keys
     accumulating    Aggregate              adds the change to the touched groups' accumulators
-    tree            Tree                   evaluates the touched leaves of groups anew, and what lies above
+    tree            Tree, TopKTree         evaluates the touched leaves of groups anew, and what lies above
     recompute       Recompute, TopK        evaluates the rows of the touched keys anew, or the first of them
 
 Here is what is true of any operator, and the source, which trees end in; all others are in files of `operators/`.

@@ -127,7 +127,7 @@ REWRITES: list[tuple[str, str, list[str]]] = [
         [
             "bilinear: left outer join on k = k",
             "  source: a (id, k)",
-            "  recompute: first 1 rows by b.k",
+            "  tree: first 1 rows by b.k",
             "    source: b (id, k, x)",
         ],
     ),

@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from headwater.operators.accumulate import Aggregate
 from headwater.operators.join import Join
+from headwater.operators.ranking import Order, Ranking
 from headwater.operators.recompute import Recompute
 from headwater.operators.stateless import Constant, Union
 from headwater.operators.top_k import TopK
+from headwater.operators.top_k_tree import MOST_ROWS, TopKTree
 from headwater.operators.tree import Tree
 from headwater.plan.operators import Fields, Node, Source
 from headwater.schema import Schema
@@ -31,7 +33,7 @@ from headwater.spark.planner.fragment import Chain, compile_fragment
 from headwater.spark.planner.order import order_of_calls, order_of_ties
 from headwater.spark.planner.recompute import Operators, once
 from headwater.spark.planner.refusals import Refusals
-from headwater.spark.planner.top_k import top_k, without_limit
+from headwater.spark.planner.top_k import limited, top_k, without_limit
 from headwater.spark.planner.unmatched import Sides, counts_matches, kind_of, unmatched_join
 
 _LONGEST_RANGE = 1_000_000
@@ -53,6 +55,7 @@ _WHOLE = {"UnionLoop", "AsOfJoin"}
 """Operators that are evaluated anew as they are. What is not known here may depend on where rows happen to be."""
 _SOURCES = {"LogicalRDD", "ExternalRDD"}
 
+Orders = tuple[Order, ...]
 Based = tuple[Node, list[Java], list[Java]]
 """An operator, its attributes, and the stateless steps that belong to it."""
 
@@ -86,7 +89,7 @@ class Builder:
                 steps.append(plan)
             plan = self._catalyst.children(plan)[0]
         base, attributes, below = self._base(plan)
-        if isinstance(base, TopK):
+        if isinstance(base, TopK | TopKTree):
             steps = without_limit(self._catalyst, plan, base.ranking.limit, steps)
         steps += below
         if wanted is not None:
@@ -268,7 +271,15 @@ class Builder:
             plan, computing, (child,), (keys,), what, reason, selects=selects, forgets=forgets
         )
         ranking = None if first is None else top_k(self._catalyst, plan)
+        if ranking is not None and not forgets and ranking.limit <= MOST_ROWS:
+            return self._top_k_tree(made.output, child, keys, ranking, what), output, below
         return made if ranking is None else TopK.of(made, ranking), output, below
+
+    def _top_k_tree(
+        self, output: Fields, child: Node, keys: tuple[str, ...], ranking: Ranking, text: str, offset: int = 0
+    ) -> TopKTree:
+        name = self._name("tree")
+        return TopKTree(output, child=child, keys=keys, ranking=ranking, offset=offset, name=name, text=text)
 
     def _keyed(self, plan: Java, keys: Sequence[Java]) -> tuple[Node, tuple[str, ...]]:
         """An input with those of its keys by which rows can be told apart."""
@@ -292,6 +303,8 @@ class Builder:
         leaf = self._operators.leaf(attributes)
         what = "first rows by " + ", ".join(each.sql() for each in order) if order else "some rows"
         child, above = self.node(plan), [each for each in chain if each.nodeName() == "Project"]
+        if self._may_retract(plan) and (found := limited(self._catalyst, chain, order)) is not None:
+            return self._limit_tree(child, attributes, above, found, what)
         limits = [each for each in chain if each.nodeName() in {"GlobalLimit", "LocalLimit"}]
         if len(above) + len(limits) == len(chain):
             computing = self._operators.limit(limits, order, leaf, attributes)
@@ -300,6 +313,17 @@ class Builder:
             return made[0], made[1], above
         computing = self._operators.limit(chain, order, leaf, self._catalyst.items(chain[0].output()))
         return self._recomputed(chain[0], computing, (child,), ((),), what, "OFFSET looks at all rows")
+
+    def _limit_tree(
+        self, child: Node, attributes: list[Java], above: list[Java], found: tuple[Orders, int, int], what: str
+    ) -> Based:
+        """A LIMIT of rows in an order that may leave: those with places beyond the offset, up to the last."""
+        catalyst, (order, offset, last) = self._catalyst, found
+        place = catalyst.attribute("place", catalyst.bigint)
+        numbered = [*once(attributes), place]
+        made = self._top_k_tree(self._fields(numbered), child, (), Ranking(last, order, label(place)), what, offset)
+        below = catalyst.project(attributes, catalyst.local(catalyst.sequence(numbered)))
+        return made, numbered, [*above, below]
 
     # -- everything else
 

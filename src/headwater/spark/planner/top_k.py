@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from headwater.operators.ranking import Order, Ranking
+from headwater.operators.top_k_tree import MOST_ROWS
 from headwater.spark.catalyst import Catalyst, Java, label, number
 from headwater.spark.planner.fields import field_of, oddity
 
@@ -27,6 +30,31 @@ def top_k(catalyst: Catalyst, window: Java) -> Ranking | None:
     if len(found) < len(orders):
         return None
     return Ranking(int(limit.limit()), found, label(functions[0]))
+
+
+def limited(
+    catalyst: Catalyst, chain: Sequence[Java], order: Sequence[Java]
+) -> tuple[tuple[Order, ...], int, int] | None:
+    """The order of rows of which some are given, how many there are before those, and the place of the last.
+
+    `chain` are the operators above the order, the topmost first. None if Spark has to tell.
+    """
+    orders = [_order(catalyst, each) for each in order]
+    found = tuple(each for each in orders if each is not None)
+    kinds = {"GlobalLimit": "limitExpr", "LocalLimit": "limitExpr", "Offset": "offsetExpr"}
+    steps = [each for each in chain if each.nodeName() != "Project"]
+    if len(found) < len(orders) or not all(each.nodeName() in kinds for each in steps):
+        return None
+    before, last = 0, MOST_ROWS + 1
+    for each in reversed(steps):
+        count = getattr(each, kinds[each.nodeName()])()
+        if count.nodeName() != "Literal":
+            return None
+        if each.nodeName() == "Offset":
+            before += int(count.toString())
+        else:
+            last = min(last, before + int(count.toString()))
+    return (found, before, last) if before < last <= MOST_ROWS else None
 
 
 def _is_plain(catalyst: Catalyst, key: Java) -> bool:
