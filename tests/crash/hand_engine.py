@@ -175,6 +175,9 @@ class HandEngine:
     def kept_plan(self, path: str) -> HandEngine:
         return self
 
+    def marks(self, key: str) -> None:
+        """Nothing is kept."""
+
     def read(self, key: str) -> None:
         """Nothing is kept."""
 

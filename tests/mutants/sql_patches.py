@@ -549,8 +549,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "a kept plan is of the query that is asked for",
         "spark/planner/kept_plan.py",
-        '        if found["key"] != key:\n',
-        "        if False:\n",
+        '    return marks if found["key"] == key else None\n',
+        "    return marks\n",
         f"{_PLANNING} anything_else",
     ),
     patch(

@@ -119,7 +119,8 @@ def other_plan(monkeypatch: pytest.MonkeyPatch, of: Callable[[str], bool]) -> No
         return Fingerprint("other") if of(own.operators) else own, shared
 
     monkeypatch.setattr(SparkEngine, "fingerprints", other)
-    monkeypatch.setattr(KeptPlan, "read", lambda self, key: None)
+    for read in ("read", "marks"):
+        monkeypatch.setattr(KeptPlan, read, lambda self, key: None)
 
 
 def test_a_view_whose_plan_has_become_another_is_made_anew_alone(
@@ -200,7 +201,8 @@ def test_what_views_share_is_made_anew_where_its_plan_has_become_another(
         return own, dict.fromkeys(shared, Fingerprint("other"))
 
     monkeypatch.setattr(SparkEngine, "fingerprints", other)
-    monkeypatch.setattr(KeptPlan, "read", lambda self, key: None)
+    for read in ("read", "marks"):
+        monkeypatch.setattr(KeptPlan, read, lambda self, key: None)
     with shop.opened() as pipeline:
         shop.ticked(pipeline)
         after = numbers(pipeline)

@@ -97,6 +97,44 @@ class Catalog:
                 found[each] = Shared((*known.views, name), known.reads)
         return found
 
+    @cached_property
+    def recorded(self) -> Mapping[str, Relation]:
+        """The relations whose rows come from the log: topics and their logs."""
+        return {name: each for name, each in self.relations.items() if each.topic is not None}
+
+    @cached_property
+    def states(self) -> Mapping[str, str]:
+        """The arrangements of what views have and share, with the names of the views, or of what is shared."""
+        return {view.state: name for name, view in self.views.items()} | {name: name for name in self.shared}
+
+    def touched(self, names: Iterable[str]) -> list[str]:
+        """The views, in order, that may change if these views, relations, or something shared, do."""
+        found, waiting = set[str](), [*names]
+        while waiting:
+            name = waiting.pop()
+            more = {name} & self.views.keys() | self._needed_by.get(name, frozenset())
+            waiting += more - found - {name}
+            found |= more
+        return sorted(found, key=self._places.__getitem__)
+
+    @cached_property
+    def _needed_by(self) -> Mapping[str, frozenset[str]]:
+        """The views that need a relation, something shared, or a candidate."""
+        found: dict[str, set[str]] = {}
+        for name, view in self.views.items():
+            for each in (
+                *view.inputs,
+                *view.shared,
+                *chain.from_iterable(view.shared.values()),
+                candidate_of(name),
+            ):
+                found.setdefault(each, set()).add(name)
+        return {name: frozenset(views) for name, views in found.items()}
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.views)}
+
     def inputs(self, name: str) -> list[Relation]:
         """The relations that a view reads, or something shared; also through what is shared."""
         names: Sequence[str] = ()

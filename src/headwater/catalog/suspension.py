@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +11,9 @@ from headwater.errors import ViewSuspended
 
 _VIEWS = "suspended"
 _SHARES = "shared"
-"""In a tick's detail: what is shared and was kept up by it, and why it was suspended, if it was."""
+"""In a tick's detail: what is shared and suspended. Older versions noted with null what they kept up, too."""
+_LEFT = "left"
+"""In a tick's detail: what was shared, is in the state, and is kept up no more."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,27 @@ def suspensions_of(detail: Mapping[str, Any]) -> dict[str, Suspension]:
     return {name: Suspension(**each) for name, each in detail.get(_VIEWS, {}).items()}
 
 
-def shared_by(detail: Mapping[str, Any]) -> dict[str, Suspension | None]:
-    """What a tick kept up of what is shared, and why it is suspended if it is."""
-    return {name: each and Suspension(**each) for name, each in detail.get(_SHARES, {}).items()}
+def shared_by(detail: Mapping[str, Any]) -> dict[str, Suspension]:
+    """What is shared and was left suspended by a tick."""
+    return {name: Suspension(**each) for name, each in detail.get(_SHARES, {}).items() if each is not None}
+
+
+def left_by(detail: Mapping[str, Any], shared: Callable[[], set[str]]) -> set[str]:
+    """What of the shared things in the state was not kept up by a tick, though nothing failed."""
+    if _LEFT in detail:
+        return {*detail[_LEFT]}
+    return shared() - detail.get(_SHARES, {}).keys()
 
 
 def all_suspensions(detail: Mapping[str, Any]) -> dict[str, Suspension]:
     """What a tick left suspended: views, and what views share."""
-    shared = {name: each for name, each in shared_by(detail).items() if each is not None}
-    return suspensions_of(detail) | shared
+    return suspensions_of(detail) | shared_by(detail)
 
 
-def noted(views: Mapping[str, Suspension], shared: Mapping[str, Suspension | None]) -> dict[str, Any]:
-    """What a tick's detail says of them."""
+def noted(views: Mapping[str, Suspension], shared: Mapping[str, Suspension], left: Iterable[str]) -> dict[str, Any]:
+    """What a tick's detail says of them, and of what is left."""
     return {
         _VIEWS: {name: each.as_dict() for name, each in views.items()},
-        _SHARES: {name: each and each.as_dict() for name, each in shared.items()},
+        _SHARES: {name: each.as_dict() for name, each in shared.items()},
+        _LEFT: sorted(left),
     }

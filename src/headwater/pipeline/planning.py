@@ -14,7 +14,7 @@ from headwater.plan.engine import Engine
 from headwater.plan.fingerprint import Fingerprint
 from headwater.plan.function import Udf
 from headwater.plan.operators import Plan
-from headwater.plan.planned import Planned
+from headwater.plan.planned import Planned, differs
 from headwater.plan.sharing import split
 from headwater.schema import Schema
 from headwater.tick.faults import refusing
@@ -53,13 +53,8 @@ class Planning:
 
     def planned(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
         """The plan of a declared view, without what is kept elsewhere; `ViewRefused` if it has none now."""
-        if (functions := self._engine.functions) != self._functions:
-            self._functions = functions
-            self.forget()
-        if view.number in self._refused:
-            raise self._refused[view.number]
-        found = self._known.get(view.number)
-        if found is None or found.shares != view.shares:  # another process may have built all again
+        found = self._found(view)
+        if found is None:
             try:
                 with refusing(view.name):
                     found = self._opened(view, catalog)
@@ -69,11 +64,22 @@ class Planning:
         return found
 
     def differs(self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]) -> str:
-        """Why the state of a view is not of its plan; empty if it is, or there is none, or no plan."""
-        try:
-            return self.planned(view, catalog).differs(arrangements)
-        except ViewRefused:
-            return ""
+        """Why the state of a view is not of its plan; empty if it is, or there is none. Raises as `planned`."""
+        found = self._found(view)
+        kept = self._plans.fingerprints(view, catalog, self._engine) if found is None else found.fingerprints
+        return differs(kept or self.planned(view, catalog).fingerprints, arrangements)
+
+    def _found(self, view: ViewDeclaration) -> Planned | None:
+        """The plan of a view if it is known here already; an error if it is known that it has none."""
+        if (functions := self._engine.functions) != self._functions:
+            self._functions = functions
+            self.forget()
+        if view.number in self._refused:
+            raise self._refused[view.number]
+        found = self._known.get(view.number)
+        return (
+            found if found is not None and found.shares == view.shares else None
+        )  # others may have built all again
 
     def keep(self, view: ViewDeclaration, plan: Plan, catalog: Catalog) -> None:
         """Tick a view that was declared just now by the plan that it was declared with.

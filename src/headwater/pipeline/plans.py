@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -45,11 +45,17 @@ class Plans:
         made = keeper.kept_plan(self._path(view)).read(_key(view, catalog, keeper))
         if made is None:
             return None
-        plan, (own, *shared) = made
-        return plan, (
-            Fingerprint.parse(own),
-            dict(zip(shared[::2], map(Fingerprint.parse, shared[1::2]), strict=True)),
-        )
+        return made[0], _parsed(made[1])
+
+    def fingerprints(
+        self, view: ViewDeclaration, catalog: Catalog, keeper: Keeper
+    ) -> Mapping[str, Fingerprint] | None:
+        """Those of a plan that `find` would give, and of what it shares, by owners; the plan itself is not read."""
+        marks = keeper.kept_plan(self._path(view)).marks(_key(view, catalog, keeper))
+        if marks is None:
+            return None
+        own, shared = _parsed(marks)
+        return {view.state: own, **shared}
 
     def keep(self, view: ViewDeclaration, catalog: Catalog, keeper: Keeper, plan: Plan, planned: Planned) -> None:
         """Keep the plan of a view, unless it calls functions of the user's, which belong to a process."""
@@ -69,6 +75,11 @@ class Plans:
 
     def _path(self, view: ViewDeclaration) -> str:
         return os.path.join(self._folder, view.state)
+
+
+def _parsed(marks: Sequence[str]) -> tuple[Fingerprint, dict[str, Fingerprint]]:
+    own, *shared = map(str, marks)
+    return Fingerprint.parse(own), dict(zip(shared[::2], map(Fingerprint.parse, shared[1::2]), strict=True))
 
 
 def _key(view: ViewDeclaration, catalog: Catalog, keeper: Keeper) -> str:

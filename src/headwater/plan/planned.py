@@ -25,15 +25,17 @@ class Planned:
     shared: Mapping[str, Fingerprint]
 
     @property
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """Of the plan and of what it shares, by the names of those that own what is kept."""
+        return {self.state: self.own, **self.shared}
+
+    @property
     def marks(self) -> dict[str, str]:
         """What is kept with the state, to say of which plan it is, by the names of its owners."""
-        return {name: str(each) for name, each in self._every().items()}
+        return {name: str(each) for name, each in self.fingerprints.items()}
 
-    def differs(self, arrangements: Mapping[str, Any]) -> str:
-        """Why the state of the view is not of this plan; empty if it is, or there is none."""
-        every = self._every()
-        kept = {name: arrangements[name].get(PLAN) for name in every if name in arrangements}
-        return next(filter(None, (every[name].differs(plan) for name, plan in kept.items())), "")
 
-    def _every(self) -> dict[str, Fingerprint]:
-        return {self.state: self.own, **self.shared}
+def differs(fingerprints: Mapping[str, Fingerprint], arrangements: Mapping[str, Any]) -> str:
+    """Why the state of a view is not of the plan with these fingerprints; empty if it is, or there is none."""
+    kept = {name: arrangements[name].get(PLAN) for name in fingerprints if name in arrangements}
+    return next(filter(None, (fingerprints[name].differs(plan) for name, plan in kept.items())), "")

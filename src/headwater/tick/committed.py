@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from headwater.catalog.catalog import Catalog
 from headwater.store import Declaration, Store, TickRecord
 
 
@@ -19,6 +20,7 @@ class Committed:
         self._store = store
         self._epoch = 0
         self._arrangements: dict[str, Mapping[str, Any]] | None = None
+        self._catalog: Catalog | None = None
         self.last: TickRecord | None = None
         self.ticks: list[int] = []
 
@@ -34,17 +36,20 @@ class Committed:
         """Ask the store again before the next tick."""
         self._epoch = 0
 
-    def arrangements(self) -> Mapping[str, Mapping[str, Any]]:
+    def arrangements(self, catalog: Catalog) -> Mapping[str, Mapping[str, Any]]:
         """What every arrangement consists of since the last tick; `EntryDamaged` if that is not what was written.
 
-        What others forget since, of views that were dropped, may be there still.
+        The store is asked if something else is declared than before: who drops a view forgets its state.
         """
-        return self.read() if self._arrangements is None else self._arrangements
+        if self._arrangements is None or self._catalog is not catalog:
+            self._catalog = catalog
+            return self.read()
+        return self._arrangements
 
     def read(self) -> Mapping[str, Mapping[str, Any]]:
         """The same, asking the store."""
-        self._arrangements = {} if self.last is None else self._store.arrangements(self.last.number)
-        return self._arrangements
+        found = self._arrangements = {} if self.last is None else self._store.arrangements(self.last.number)
+        return found
 
     def commit(
         self,
@@ -59,12 +64,13 @@ class Committed:
         known = self._epoch
         self.forget()
         self._store.commit(tick, epoch=epoch, alone=alone, renamed=renamed, anew=anew)
-        if alone or anew:
-            return
         self.last = tick
         self.ticks.append(tick.number)
-        if self._arrangements is not None:
-            self._arrangements.update((run.arrangement, run.detail) for run in tick.runs)
+        if alone or anew:  # more than this tick's own has changed
+            self._arrangements = None
+            self.expired()
+        elif self._arrangements is not None:
+            self._arrangements |= {run.arrangement: run.detail for run in tick.runs}
         self._epoch = known
 
     def expired(self) -> None:

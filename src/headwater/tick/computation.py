@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 import pyarrow as pa
 
 from headwater.attempt import go_on
+from headwater.catalog.catalog import Catalog
 from headwater.catalog.names import base_of, caught_up, difference_of, is_shared
 from headwater.catalog.relation import Relation
 from headwater.change.keys import hashed_schema
@@ -56,8 +57,7 @@ class Computation:
 
     def __init__(
         self,
-        relations: Mapping[str, Relation],
-        shared: Mapping[str, Keyed],
+        catalog: Catalog,
         log: Log,
         state: TickState,
         after: Cut,
@@ -68,8 +68,9 @@ class Computation:
         scratch: StateFiles,
         small_rows: int,
     ) -> None:
-        self._relations = dict(relations)
-        self._shared = shared
+        self._recorded = catalog.recorded
+        self._relations = dict(catalog.relations)
+        self._shared: dict[str, Keyed] = {}
         self._log = log
         self._state = state
         self._after = after
@@ -91,15 +92,22 @@ class Computation:
 
     def tables(self) -> None:
         """Take the new records into the tables."""
-        for name, relation in self._relations.items():
+        for name, relation in self._recorded.items():
             if relation.kind == "table" and self._came(relation):
                 self._changes[name] = self._table(relation)
 
     def moving(self) -> set[str]:
         """The topics, and logs of topics, that change in this tick; tables have taken in what is new."""
         tables = {name for name, change in self._changes.items() if change.rows}
-        rest = {name for name, each in self._relations.items() if each.kind in {"stream", "log"}}
-        return tables | {name for name in rest if self._came(self._relations[name])}
+        rest = {
+            name for name, each in self._recorded.items() if each.kind in {"stream", "log"} and self._came(each)
+        }
+        return tables | rest
+
+    def share(self, splits: Iterable[Split]) -> None:
+        """Know what the views share that are to be computed."""
+        for split in splits:
+            self._shared |= split.shared
 
     def _came(self, relation: Relation) -> bool:
         """Whether a topic has new records."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from headwater.catalog.amendment import Amendment
@@ -11,10 +11,10 @@ from headwater.catalog.catalog import Catalog
 from headwater.catalog.view import ViewDeclaration
 from headwater.errors import HeadwaterError
 from headwater.log import Cut
-from headwater.plan.planned import Planned
+from headwater.plan.planned import Planned, differs
 from headwater.store import Faults, TickRecord
 from headwater.tick.faults import as_told, is_the_pipelines
-from headwater.tick.history import History, otherwise
+from headwater.tick.history import History, otherwise, shared_in
 from headwater.tick.losses import without
 from headwater.tick.recovery import Arrangements, Before, Recovery
 
@@ -32,7 +32,7 @@ class Planning(Protocol):
         ...
 
     def differs(self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]) -> str:
-        """Why the state of a view is not of its plan; empty if it is, or there is none."""
+        """Why the state of a view is not of its plan; empty if it is, or there is none. Raises as `planned`."""
         ...
 
 
@@ -70,12 +70,13 @@ class Decided:
 
 @dataclass(frozen=True)
 class _Agreed:
-    """What was known when the state of all views was of their plans."""
+    """What was known when the state of all views was of their plans, but for those that were `refused` one."""
 
     catalog: Catalog
     before: Arrangements
     basis: object
     faults: Mapping[int, str]
+    refused: Mapping[int, HeadwaterError] = field(default_factory=dict)
 
     def holds(self, now: _Agreed) -> bool:
         """Whether nothing of that has changed, but for what ticks add to the state."""
@@ -95,6 +96,7 @@ class Deciding:
         self._renewing = renewing
         self._faults = faults
         self._agreed: _Agreed | None = None
+        self._left: tuple[Catalog, Arrangements, Collection[str]] | None = None
 
     def declarations(
         self, catalog: Catalog, last: TickRecord | None, kept: Collection[int], found: Before
@@ -104,38 +106,43 @@ class Deciding:
         again = tuple(self._history.begun_again(catalog, stale))
         for each in again:
             catalog = each.on(catalog)
-        before = None
+        before: Arrangements | None = None
         if found.found is not None:
             before = self._history.trusted(catalog, without(found.found, found.lost), last, stale)
+        now = None if before is None else _Agreed(catalog, before, self._planning.basis, self._faults.known())
+        if now is not None and self._agreed is not None and self._agreed.holds(now):
+            return Decided(now.before, stale, again, self._agreed.refused)
+        self._agreed = None
         if before is not None and self._history.is_torn(catalog, before, last):
             hint = "restore the pipeline from a backup"
             self._recovery.check_rebuildable(catalog, "something that views share is missing", hint)
-            before = None
-        if before is None:
+            now = None
+        if now is None:
             return Decided(None, stale, (*again, *self._renewing.all_anew(catalog)))
-        return self._renewed(catalog, before, stale, again)
+        return self._renewed(now, stale, again)
 
-    def _renewed(
-        self, catalog: Catalog, before: Arrangements, stale: Collection[str], again: tuple[Amendment, ...]
-    ) -> Decided:
+    def _renewed(self, now: _Agreed, stale: Collection[str], again: tuple[Amendment, ...]) -> Decided:
         """That views whose state is not of their plan are made anew.
 
-        All that was of its plan stays so, as ticks add to it, until something else is declared, or the state is
-        read anew, or what plans depend on changes: so it is not asked again before.
+        All that is of its plan stays so, as ticks add to it, until something else is declared, or the state is read
+        anew, or what plans depend on changes: so it is not asked again before.
         """
-        known, basis = self._faults.known(), self._planning.basis
-        agreed = _Agreed(catalog, before, basis, known)
-        if self._agreed is not None and self._agreed.holds(agreed):
-            return Decided(before, stale, again)
+        catalog, before, known = now.catalog, now.before, now.faults
         amendments, unable, faults = [*again], dict[int, HeadwaterError](), dict[int, str]()
+        refused: dict[int, HeadwaterError] = {}
 
         def why(view: ViewDeclaration) -> str:
             if not view.number:  # it is to be declared only now
                 return ""
-            return known.get(view.number) or self._planning.differs(view, declared, before)
+            try:
+                return known.get(view.number) or self._planning.differs(view, now.catalog, before)
+            except Exception as error:
+                if is_the_pipelines(error):
+                    raise
+                refused[view.number] = as_told(error)
+                return ""
 
-        declared = catalog
-        for name, reason in otherwise(declared, before, why).items():
+        for name, reason in otherwise(catalog, before, why).items():
             view = catalog.views[name]
             if not self._history.is_repeatable(catalog, name):
                 faults[view.number] = reason
@@ -155,26 +162,28 @@ class Deciding:
             for each in made:
                 catalog = each.on(catalog)
             amendments += made
-        self._agreed = None if amendments or unable else agreed
-        return Decided(before, stale, tuple(amendments), unable, faults)
+        if not amendments and not unable:
+            self._agreed = replace(now, refused=refused)
+        return Decided(before, stale, tuple(amendments), refused | unable, faults)
 
-    def plans(
-        self, catalog: Catalog, unable: Mapping[int, HeadwaterError]
-    ) -> tuple[dict[str, Planned], dict[str, HeadwaterError]]:
-        """The plans of the views that can be computed, and why the others cannot."""
-        planned: dict[str, Planned] = {}
-        failed: dict[str, HeadwaterError] = {}
-        for name, view in catalog.views.items():
-            if view.number in unable:
-                failed[name] = unable[view.number]
-                continue
-            try:
-                planned[name] = self._planning.planned(view, catalog)
-            except Exception as error:
-                if is_the_pipelines(error):
-                    raise
-                failed[name] = as_told(error)
-        return planned, failed
+    def left(self, catalog: Catalog, found: Arrangements) -> Collection[str]:
+        """What is shared by no view any more, and is in the state still."""
+        if self._left is None or self._left[0] is not catalog or self._left[1] is not found:
+            self._left = catalog, found, shared_in(found) - catalog.shared.keys()
+        return self._left[2]
+
+    def plan(self, view: ViewDeclaration, catalog: Catalog, before: Arrangements) -> Planned | HeadwaterError:
+        """The plan by which a view is to be computed, or why it cannot be."""
+        try:
+            planned = self._planning.planned(view, catalog)
+        except Exception as error:
+            if is_the_pipelines(error):
+                raise
+            return as_told(error)
+        if reason := differs(planned.fingerprints, before):  # what was kept of the plan could not be used after all
+            self._agreed = None
+            return HeadwaterError(f"{reason}; it is being made anew", where=view.name)
+        return planned
 
 
 def known_cut(last: TickRecord | None, topics: Mapping[str, int]) -> Cut:

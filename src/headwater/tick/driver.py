@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -69,7 +70,7 @@ class _Work:
     cut: Cut
     after: Cut
     catalog: Catalog
-    splits: Mapping[str, Split]
+    before: Mapping[str, Mapping[str, object]]
     views: Views
     state: TickState
     anew: bool
@@ -235,22 +236,29 @@ class Driver:
         self, epoch: int, catalog: Catalog, last: TickRecord | None, oldest: int, found: Before, decided: Decided
     ) -> _Work | None:
         """What a tick has to do, by one catalog, which it goes by to its end; None if there is nothing."""
-        planned, failed = self._deciding.plans(catalog, decided.unable)
         after = known_cut(last, catalog.topics)
         cut = self._log.cut(list(catalog.topics), after=after, target=self._max_rows)
         before = decided.before
-        views = Views(catalog, last, before, self._attempts, oldest=oldest, stale=decided.stale, unable=failed)
+        views = Views(
+            catalog,
+            last,
+            before,
+            self._attempts,
+            oldest=oldest,
+            stale=decided.stale,
+            unable=decided.unable,
+            left=self._deciding.left(catalog, found.found or {}),
+        )
         if not cut.rows and not views.due and before is not None and not found.lost:
             return None
         number = last.number + 1 if last else 1
         name = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}"
-        forgotten = set(found.found or ()) - set(before or ())
+        forgotten = set() if found.found is before else set(found.found or ()) - set(before or ())
         state = TickState(self._files, name, before or {}, forgotten)
-        for each in planned.values():
-            state.plans |= each.marks
-        splits = {name: each.split for name, each in planned.items()}
         after = Cut() if before is None else read_again(after, found.lost, catalog)
-        return _Work(number, cut, after, catalog, splits, views, state, before is None, found.lost, found.reason)
+        return _Work(
+            number, cut, after, catalog, before or {}, views, state, before is None, found.lost, found.reason
+        )
 
     @property
     def merging(self) -> bool:
@@ -271,10 +279,8 @@ class Driver:
 
     def _computed(self, work: _Work) -> Outcome:
         """All changes of a tick."""
-        splits = work.splits
         computation = self._computation = Computation(
-            work.catalog.relations,
-            {name: keyed for split in splits.values() for name, keyed in split.shared.items()},
+            work.catalog,
             self._log,
             work.state,
             work.after,
@@ -290,12 +296,21 @@ class Driver:
         computation.tables()
         crashpoint.reach("tick.tables")
         threads, engine, seconds = self._threads, self.engine, self.view_seconds
-        outcome = work.views.compute(computation, splits, threads, work.number, engine, seconds)
+        plan = partial(self._plan, work)
+        outcome = work.views.compute(computation, plan, threads, work.number, engine, seconds)
         for name, view in outcome.views.items():
             if view.fault:
                 self._faults.tell(work.catalog.views[name].number, view.fault)
         crashpoint.reach("tick.computed")
         return outcome
+
+    def _plan(self, work: _Work, name: str) -> Split | HeadwaterError:
+        """By what a view is computed, which is noted with what it keeps; or why it cannot be."""
+        found = self._deciding.plan(work.catalog.views[name], work.catalog, work.before)
+        if isinstance(found, HeadwaterError):
+            return found
+        work.state.plans |= found.marks
+        return found.split
 
     def _record(self, work: _Work, outcome: Outcome, merged: Merged, started: float) -> TickRecord:
         """The tick as it is to be committed, with all of its files on disk."""
@@ -335,22 +350,22 @@ class Driver:
             between=while_kept,
         )
         self._committed.expired()
-        self._drop_forgotten(number, catalog)
+        self._drop_forgotten(catalog)
         crashpoint.reach("tick.expired")
         self._sweep(epoch, number)
 
-    def _drop_forgotten(self, number: int, catalog: Catalog) -> None:
+    def _drop_forgotten(self, catalog: Catalog) -> None:
         """Forget the state of views that are not declared any more, or that no kept version has."""
-        oldest = self._store.ticks()[0][0]
+        oldest = self._committed.ticks[0]
         needed = set(catalog.shared)
         for each in catalog.relations.values():
             now: Relation | None = each
             while now is not None:
                 needed.add(now.owner)
                 now = now.before if now.since > oldest else None
-        owners = {owner_of(name) for name in self._store.arrangements(number)}
-        for owner in owners - needed:
+        for owner in {owner_of(name) for name in self._committed.arrangements(catalog)} - needed:
             self._store.drop_arrangements(owner)
+            self._committed.forget()
 
     def _sweep(self, epoch: int, committed: int) -> None:
         if not self._pins.held() - {kept for kept, _ in self._store.ticks()}:  # else a reader came in between

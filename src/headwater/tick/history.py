@@ -9,7 +9,7 @@ from headwater.catalog.amendment import Amendment
 from headwater.catalog.catalog import Catalog
 from headwater.catalog.names import is_shared, owner_of
 from headwater.catalog.relation import Relation
-from headwater.catalog.suspension import Suspension, all_suspensions, shared_by
+from headwater.catalog.suspension import Suspension, all_suspensions, left_by, shared_by
 from headwater.catalog.view import ViewDeclaration
 from headwater.log import Cut, Log
 from headwater.state.manifest import CHANGES, Manifest
@@ -71,13 +71,13 @@ class History:
         self, catalog: Catalog, arrangements: Mapping[str, Any], last: TickRecord | None, stale: Collection[str]
     ) -> Mapping[str, Any]:
         """Arrangements but for what is shared and was not kept up, which is made anew; all of them if all was."""
-        noted = shared_by(last.detail) if last is not None else {}
-        kept = {
+        if last is None:
+            return arrangements
+        gone = left_by(last.detail, lambda: shared_in(arrangements)) | {
             name
-            for name, why in noted.items()
-            if why is None or (why.since and not (name in stale and self.is_repeatable(catalog, name)))
+            for name, why in shared_by(last.detail).items()
+            if not why.since or (name in stale and self.is_repeatable(catalog, name))
         }
-        gone = {owner for owner in map(owner_of, filter(is_shared, arrangements)) if owner not in kept}
         if not gone:
             return arrangements
         return {name: detail for name, detail in arrangements.items() if owner_of(name) not in gone}
@@ -125,6 +125,11 @@ def otherwise(
 def _is_declared(catalog: Catalog, name: str, suspension: Suspension) -> bool:
     view = catalog.views.get(name)
     return name in catalog.shared or (view is not None and view.number == suspension.number)
+
+
+def shared_in(arrangements: Iterable[str]) -> set[str]:
+    """What of these is shared."""
+    return {owner_of(name) for name in arrangements if is_shared(name)}
 
 
 def suspensions(last: TickRecord | None) -> dict[str, Suspension]:

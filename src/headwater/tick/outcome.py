@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,11 +47,12 @@ class ViewOutcome:
 class Outcome:
     """What a tick did with views that had something to do, and with what they share; the suspensions of both.
 
-    What is shared and had nothing to do is in `shared` all the same: it was kept up.
+    What was shared, and is `left` in the state, was not kept up.
     """
 
     views: Mapping[str, ViewOutcome] = field(default_factory=dict)
     shared: Mapping[str, ViewOutcome] = field(default_factory=dict)
+    left: Collection[str] = ()
 
     @property
     def suspensions(self) -> dict[str, Suspension]:
@@ -73,6 +74,6 @@ class Outcome:
     def detail(self) -> dict[str, Any]:
         """What is kept of it with the tick."""
         views = {name: each.suspension for name, each in self.views.items() if each.suspension is not None}
-        shared = {name: each.suspension for name, each in self.shared.items()}
+        shared = {name: each.suspension for name, each in self.shared.items() if each.suspension is not None}
         worked = {name: each.work.as_dict() for name, each in self.views.items() if each.work is not None}
-        return {"views": worked, "rows_read": self.rows_read, **noted(views, shared)}
+        return {"views": worked, "rows_read": self.rows_read, **noted(views, shared, self.left)}

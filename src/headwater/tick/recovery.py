@@ -58,7 +58,7 @@ class Recovery:
         assert last is not None
         try:
             told = bool(noted(self._files))
-            found = committed.read() if begins or told else committed.arrangements()
+            found = committed.read() if begins or told else committed.arrangements(catalog)
             lost = self._lost(found, begins=begins, told=told, failed=failed)
         except EntryDamaged as error:
             return self._without(catalog, {}, None, str(error))

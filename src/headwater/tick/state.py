@@ -33,8 +33,8 @@ class TickState:
 
     Those that are `forgotten` are in the store, but do not count. All runs that this process makes go into one
     file; those that executors made are named by `add_runs`. Nothing of it counts until the store has committed the
-    records. `plans` has the fingerprint of the plan by which each view, and what is shared, is computed: it is kept
-    with what those own, and what was kept by another is not read.
+    records. `plans` has the fingerprint of the plan by which a view, or what is shared, is computed in a tick: it
+    is kept with what those own, and what was kept by another is not read. What others own stays of its plan.
     """
 
     def __init__(
@@ -223,10 +223,9 @@ class TickState:
 
     def _kept_with(self, name: str) -> dict[str, Any]:
         """What is kept with the runs of an arrangement: of which plan it is, and from where it has read topics."""
+        before = self._before.get(name, {})
         plan, begins = self.plans.get(owner_of(name)), self._begins.get(name)
-        if begins is None:
-            begins = self._before.get(name, {}).get(BEGINS)
-        kept = {PLAN: plan, BEGINS: begins}
+        kept = {PLAN: plan or before.get(PLAN), BEGINS: begins if begins is not None else before.get(BEGINS)}
         return {each: value for each, value in kept.items() if value}
 
     def abandon(self) -> None:

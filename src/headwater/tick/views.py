@@ -41,6 +41,10 @@ class Compute(Protocol):
         ...
 
 
+PlanOf = Callable[[str], "Split | HeadwaterError"]
+"""The plan of a view by its name, without what is kept elsewhere, or why it cannot be computed."""
+
+
 class Stopping(Protocol):
     """Whoever can stop what is being computed."""
 
@@ -73,8 +77,8 @@ class Views:
     """What one tick does with the views, and with what they share.
 
     `oldest` is the oldest tick that is kept. What is `stale` cannot catch up any more, and is being made anew.
-    What is `unable` to be computed has no plan in this tick, and says why. `due` is what has work although
-    nothing came.
+    What is `unable` to be computed, by the numbers of views, says why. What is `left` in the state was shared.
+    `due` is what has work although nothing came.
     """
 
     def __init__(
@@ -86,9 +90,15 @@ class Views:
         *,
         oldest: int,
         stale: Collection[str] = (),
-        unable: Mapping[str, HeadwaterError] | None = None,
+        unable: Mapping[int, HeadwaterError] | None = None,
+        left: Collection[str] = (),
     ) -> None:
-        self._unable = unable or {}
+        self._unable = (
+            {name: unable[view.number] for name, view in catalog.views.items() if view.number in unable}
+            if unable
+            else {}
+        )
+        self._left = left
         self._oldest = oldest
         self._stale = stale
         self._catalog = catalog
@@ -111,11 +121,15 @@ class Views:
     @property
     def due(self) -> list[str]:
         """What is to be filled, or to catch up, or to be replaced, and may be now."""
-        behind = [name for name in self._catalog.views if self._is_new(name) or name in self._before]
-        behind += [name for name in self._catalog.shared if self._is_new(name) or name in self._before]
+        behind = self._behind()
         known = [name for name in behind if not self._before.get(name, _NOTHING).because]
         due = [name for name in known if self._attempts.is_due(self._arrangement(name))]
         return due + [name for name in self._catalog.switching if candidate_of(name) not in behind]
+
+    def _behind(self) -> list[str]:
+        """The views, and what they share, that have no rows yet or are suspended."""
+        states = self._catalog.states
+        return [*{*(states[each] for each in states.keys() - self._filled.keys()), *self._before}]
 
     def is_news(self, outcome: Outcome) -> bool:
         """Whether other views are suspended than before, or for other reasons, or some were replaced."""
@@ -124,7 +138,7 @@ class Views:
     def compute(
         self,
         computation: Computation,
-        splits: Mapping[str, Split],
+        plan: PlanOf,
         threads: Threads,
         tick: int,
         engine: Stopping,
@@ -132,18 +146,33 @@ class Views:
     ) -> Outcome:
         """Compute all that has work in threads; one that takes more than so many seconds is given up.
 
-        What reads nothing that changes, is filled and is well has no work, and costs nothing. What Java may have
-        ended by is computed after all others, with nothing beside it, and so is what reads it.
+        What reads nothing that changes, is filled and is well is not touched: nobody asks for its plan. What Java
+        may have ended by is computed after all others, with nothing beside it, and so is what reads it.
         """
         begun = _Begun(computation, threads, tick, computation.moving())
-        shared = {each for split in splits.values() for each in split.shared}
-        for name, view in self._catalog.views.items():
+        stand = (*self._behind(), *self._unable, *self._catalog.switching)
+        splits: dict[str, Split] = {}
+        touched = self._catalog.touched([*begun.moving, *stand])
+        for name in touched:
+            found = self._unable.get(name) or plan(name)
+            if isinstance(found, HeadwaterError):
+                self._unable[name] = found
+            else:
+                splits[name] = found
+        computation.share(splits.values())
+        needed = self._needed() if self._unable else frozenset()
+        for name in touched:
             if name in splits:
                 self._begin_view(begun, name, splits[name])
             else:
-                self._begin_unable(begun, view, shared)
+                self._begin_unable(begun, self._catalog.views[name], needed)
         self._settle(begun.jobs, begun.later, computation, threads, engine, seconds)
-        return self._outcome(begun.jobs, shared)
+        return self._outcome(begun.jobs)
+
+    def _needed(self) -> frozenset[str]:
+        """What is shared by views that can be computed."""
+        able = (view for name, view in self._catalog.views.items() if name not in self._unable)
+        return frozenset(each for view in able for each in view.shared)
 
     def _begin_view(self, begun: _Begun, name: str, split: Split) -> None:
         """Have a view and what it shares computed, as far as there is work."""
@@ -239,17 +268,16 @@ class Views:
         if failed:
             raise next(iter(failed.values()))
 
-    def _outcome(self, jobs: Mapping[str, Job], kept_up: Collection[str]) -> Outcome:
-        """What jobs came to; and what is shared, whether or not it had work."""
+    def _outcome(self, jobs: Mapping[str, Job]) -> Outcome:
+        """What jobs came to."""
         found = {name: job.came_to.result() for name, job in jobs.items()}
         for name, each in found.items():
             if each.suspension is None:
                 self._attempts.ends.forgive(self._arrangement(name))
         switched = {candidate_of(name) for name, each in found.items() if each.switched}
-        shared = dict.fromkeys(kept_up, ViewOutcome())
-        shared |= {name: each for name, each in found.items() if name in self._catalog.shared}
+        shared = {name: each for name, each in found.items() if name in self._catalog.shared}
         views = {name: each for name, each in found.items() if name not in shared and name not in switched}
-        return Outcome(views, shared)
+        return Outcome(views, shared, self._left)
 
     def _overdue(self, name: str, job: Job, computation: Computation, seconds: float) -> float:
         """For how long a view has been computed, if that is too long; else 0."""

@@ -1,12 +1,15 @@
 r"""Kept plans: what a view was planned as, in a file, so that no process needs to plan it again.
 
+    <sha256 of the next line>\n
+    {"key": "…", "marks": […]}\n
     <sha256 of all that follows>\n
-    {"key": "…", "marks": […], "plan": …}\n
+    <our operators>\n
     <Spark's expressions and operators, as Java writes objects: one list, in one graph>
 
 Our operators are JSON, in which Spark's objects are numbers: places in that list. A file is only used if its `key`,
-which stands for all that a plan depends on, is the one that is asked for, and if its sum is right. Spark's objects
-are read when one of them is needed, and nothing is read that is not of the classes which plans are made of.
+which stands for all that a plan depends on, is the one that is asked for, and if its sums are right. To know of
+which plan a view is, the first two lines are enough. Spark's objects are read when one of them is needed, and
+nothing is read that is not of the classes which plans are made of.
 
 Everything in it can be made again: a file that is missing, damaged or of another key is no loss.
 """
@@ -21,7 +24,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from typing import Any, overload
+from typing import Any, BinaryIO, overload
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
@@ -93,30 +96,35 @@ class KeptPlan:
             coded = _Coding(self._catalyst, objects).value(made)
             blob = self._bytes(objects)
             self._objects(blob)  # or else it cannot be read
-            head = json.dumps({"key": key, "marks": list(marks), "plan": coded})
-            data = head.encode() + b"\n" + blob
+            head = json.dumps({"key": key, "marks": list(marks)}).encode()
+            body = json.dumps(coded).encode() + b"\n" + blob
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
             temporary = f"{self._path}.{uuid.uuid4().hex[:8]}"
             with open(temporary, "wb") as file:
-                file.write(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
+                file.write(b"\n".join([_sum(head), head, _sum(body), body]))
             os.replace(temporary, self._path)
+
+    def marks(self, key: str) -> list[str] | None:
+        """The texts that were kept with the plan under that key, if it is there."""
+        try:
+            with open(self._path, "rb") as file:
+                return _marks(file, key)
+        except OSError:
+            return None
 
     def read(self, key: str) -> tuple[Plan, list[str]] | None:
         """The plan that was kept under that key with its texts, if it is there."""
         try:
             with open(self._path, "rb") as file:
-                checksum, _, data = file.read().partition(b"\n")
+                marks, checksum, body = _marks(file, key), file.readline().rstrip(b"\n"), file.read()
         except OSError:
             return None
-        if hashlib.sha256(data).hexdigest().encode() != checksum:
+        if marks is None or _sum(body) != checksum:
             return None
-        head, _, blob = data.partition(b"\n")
-        found = json.loads(head)
-        if found["key"] != key:
-            return None  # and maybe of another shape
-        made = _Decoding(_Objects(lambda: self._readable(blob))).value(found["plan"])
+        plan, _, blob = body.partition(b"\n")
+        made = _Decoding(_Objects(lambda: self._readable(blob))).value(json.loads(plan))
         assert isinstance(made, Plan)
-        return made, found["marks"]
+        return made, marks
 
     def _bytes(self, objects: Sequence[Java]) -> bytes:
         io = self._catalyst.jvm.java.io
@@ -141,6 +149,20 @@ class KeptPlan:
                 os.unlink(self._path)
             msg = "a kept plan cannot be read; it is planned again"
             raise Unavailable(msg, where=self._path, retry=True) from error
+
+
+def _sum(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+def _marks(file: BinaryIO, key: str) -> list[str] | None:
+    """The texts in the first two lines of a file; None if they are not whole, or of another key."""
+    checksum, head = file.readline().rstrip(b"\n"), file.readline().rstrip(b"\n")
+    if _sum(head) != checksum:
+        return None
+    found = json.loads(head)
+    marks: list[str] = found["marks"]
+    return marks if found["key"] == key else None
 
 
 class _Objects:
