@@ -13,7 +13,7 @@ import pytest
 import headwater as hw
 from headwater.plan.describe import describe
 from tests.equivalence.shop import Shop
-from tests.inside import driver_of, plan_of
+from tests.inside import plan_of, store_of
 from tests.seed import SEED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -166,7 +166,7 @@ def test_one_row_of_a_crowded_key_costs_one_row(pipeline: hw.Pipeline) -> None:
             facts.upsert([row])
         tick = pipeline.tick()
         assert tick is not None
-        last = driver_of(pipeline)._store.last_tick()
+        last = store_of(pipeline).last_tick()
         assert last is not None
         work = last.detail["views"]
         for name in CROWDED:
