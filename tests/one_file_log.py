@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from headwater.change.columns import altered, conformed, schema_of, schema_text
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LogDamaged, SequenceGap
 from headwater.lock import Lock
@@ -51,24 +52,27 @@ class OneFileSlice:
     first: int
     behind: int
     bytes: int
+    columns: str
 
     def read(self) -> Iterator[Records]:
         """See `LogSlice.read`."""
         database = sqlite3.connect(self.path)
         try:
-            yield from _read(database, self.topic, self.partition, self.first, self.behind)
+            yield from _read(database, self.topic, self.partition, self.first, self.behind, schema_of(self.columns))
         finally:
             database.close()
 
 
-def _read(database: sqlite3.Connection, topic: int, partition: int, start: int, end: int) -> Iterator[Records]:
+def _read(
+    database: sqlite3.Connection, topic: int, partition: int, start: int, end: int, wanted: pa.Schema
+) -> Iterator[Records]:
     at = start
     columns = "first, behind, sequence, received_at, rows"
     where = "topic = ? AND partition = ? AND behind > ? AND first < ?"
     query = f"SELECT {columns} FROM records WHERE {where} ORDER BY first LIMIT 1"
     while (found := database.execute(query, (topic, partition, at, end)).fetchone()) is not None:
         first, behind, sequence, received_at, data = found
-        batch = pa.ipc.open_stream(data).read_next_batch()
+        batch = conformed(pa.ipc.open_stream(data).read_next_batch(), wanted)
         skip = max(0, start - first)
         yield Records(
             partition, first + skip, received_at, sequence, batch.slice(skip, min(behind, end) - first - skip)
@@ -164,6 +168,8 @@ class OneFileLog:
                 places = [(topic.number, partition) for partition in range(topic.partitions)]
                 database.executemany("INSERT OR IGNORE INTO partitions VALUES (?, ?, 0, 0)", places)
             self._topics[topic.name] = topic
+        elif altered(topic.schema) > altered(known.schema):
+            self._topics[topic.name] = topic
 
     def number(self, topic: str) -> int:
         """See `Log.number`."""
@@ -217,7 +223,8 @@ class OneFileLog:
             for topic, partition, batch in batches:
                 _, first = self._bounds(topic, partition)
                 place, behind = (self.number(topic), partition), first + batch.num_rows
-                if not batch.schema.equals(self._topic(topic).schema):
+                schema = self._topic(topic).schema
+                if not batch.schema.equals(schema) and altered(batch.schema) >= altered(schema):
                     msg = f"these records do not have the columns of {topic}"
                     raise HeadwaterError(msg, where=self.path)
                 if batch.num_rows:
@@ -280,14 +287,17 @@ class OneFileLog:
             for first, behind, sequence, received_at, size in found
         ]
 
-    def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
+    def read(
+        self, topic: str, partition: int, start: int, end: int | None = None, *, columns: pa.Schema | None = None
+    ) -> Iterator[Records]:
         """See `Log.read`."""
         self._bounds(topic, partition)
-        behind = 1 << 62 if end is None else end
-        yield from _read(self._database, self.number(topic), partition, start, behind)
+        behind, wanted = 1 << 62 if end is None else end, columns or self._topic(topic).schema
+        yield from _read(self._database, self.number(topic), partition, start, behind, wanted)
 
-    def slices(self, topic: str, *, after: Cut, until: Cut) -> list[LogSlice]:
+    def slices(self, topic: str, *, after: Cut, until: Cut, columns: pa.Schema | None = None) -> list[LogSlice]:
         """See `Log.slices`."""
+        wanted = schema_text(columns or self._topic(topic).schema)
         found: list[LogSlice] = []
         for partition in range(self._topic(topic).partitions):
             bounds = after.end(topic, partition), until.end(topic, partition)
@@ -297,10 +307,12 @@ class OneFileLog:
                     first, size = each.offset, 0
                 behind, size = each.end, size + each.bytes
                 if size >= _SLICE_BYTES:
-                    found.append(OneFileSlice(self.path, self.number(topic), partition, first, behind, size))
+                    found.append(
+                        OneFileSlice(self.path, self.number(topic), partition, first, behind, size, wanted)
+                    )
                     first = -1
             if first >= 0:
-                found.append(OneFileSlice(self.path, self.number(topic), partition, first, behind, size))
+                found.append(OneFileSlice(self.path, self.number(topic), partition, first, behind, size, wanted))
         return found
 
     def start(self, topic: str, partition: int) -> int:

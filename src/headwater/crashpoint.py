@@ -28,6 +28,7 @@ CRASH_POINTS: tuple[str, ...] = (
     "recover.truncated",
     "trim.recorded",
     "declare.stored",
+    "alter.stored",
     "tick.tables",
     "tick.computed",
     "tick.written",

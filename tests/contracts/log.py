@@ -16,16 +16,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headwater.errors import HeadwaterError, SequenceGap
+from headwater.change.columns import marked
+from headwater.errors import DeclarationChanged, HeadwaterError, SequenceGap
 from headwater.log import Cut, Log, LogSlice, TopicDropped, TopicLog
 from headwater.position import Position
 
 SCHEMA = pa.schema([pa.field("_op", pa.int8(), nullable=False), ("id", pa.int64()), ("name", pa.string())])
+ALTERED = marked(pa.schema([SCHEMA.field("_op"), ("id", pa.float64()), ("tax", pa.int8())]), 1, {}, {"tax": "9"})
 Open = Callable[[], Log]
 
 
 def rows(*ids: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"_op": 0, "id": i, "name": f"n{i}"} for i in ids], schema=SCHEMA)
+
+
+def later(*ids: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"_op": 0, "id": i, "tax": 5} for i in ids], schema=ALTERED)
 
 
 def ids(log: Log, topic: str = "orders", partition: int = 0, start: int = 0, end: int | None = None) -> list[int]:
@@ -77,6 +83,53 @@ class LogContract:
         opened = open_log()
         yield opened
         opened.close()
+
+    # -- altering
+
+    def test_records_are_read_with_the_columns_that_their_topic_has_now(self, log: Log, open_log: Open) -> None:
+        log.append("orders", {0: rows(1)})
+        log.declare(TopicLog("orders", 1, ALTERED))
+        log.append("orders", {0: later(2)})
+        other = open_log()
+        other.declare(TopicLog("orders", 1, ALTERED))
+        wanted = [{"_op": 0, "id": 1.0, "tax": 9}, {"_op": 0, "id": 2.0, "tax": 5}]
+        for each in (log, other):
+            assert [row for found in each.read("orders", 0, 0) for row in found.batch.to_pylist()] == wanted
+            slices = each.slices("orders", after=Cut(), until=each.cut(["orders"]))
+            assert [row for of in slices for found in of.read() for row in found.batch.to_pylist()] == wanted
+
+    def test_whoever_knows_the_earlier_columns_alone_appends_on(self, log: Log, open_log: Open) -> None:
+        other = open_log()
+        other.append("orders", {0: rows(1)}, producer="p", sequence=1)
+        log.declare(TopicLog("orders", 1, ALTERED))
+        log.append("orders", {0: later(2)})
+        other.append("orders", {0: rows(3)}, producer="p", sequence=2)
+        transaction = other.transaction()
+        transaction.append("orders", {0: rows(4)})
+        transaction.commit()
+        log.append("orders", {0: rows(5)})
+        log.append("orders", {0: later(6)})
+        found = [row for found in log.read("orders", 0, 0) for row in found.batch.to_pylist()]
+        assert [(row["id"], row["tax"]) for row in found] == [(1, 9), (2, 5), (3, 9), (4, 9), (5, 9), (6, 5)]
+        assert [records.offset for records in log.read("orders", 0, 0)] == list(range(6))
+
+    def test_whoever_knows_the_earlier_columns_alone_does_not_read_later_ones_as_those(
+        self, log: Log, open_log: Open
+    ) -> None:
+        other = open_log()
+        log.declare(TopicLog("orders", 1, ALTERED))
+        log.append("orders", {0: later(1)})
+        with pytest.raises(DeclarationChanged, match="altered"):
+            list(other.read("orders", 0, 0))
+        with pytest.raises(DeclarationChanged, match="altered"):
+            list(log.read("orders", 0, 0, columns=SCHEMA))
+
+    def test_an_altered_topic_is_not_turned_back(self, log: Log) -> None:
+        log.declare(TopicLog("orders", 1, ALTERED))
+        log.declare(TopicLog("orders", 1, SCHEMA))
+        log.append("orders", {0: later(1)})
+        (records,) = log.read("orders", 0, 0)
+        assert records.batch.schema.names == ALTERED.names
 
     # -- appending and reading
 

@@ -258,6 +258,15 @@ class StoreContract(CursorContract):
         assert not store.amend(amended)
         assert store.find("v") is None
 
+    def test_a_declaration_is_amended_only_as_it_was_seen(self, store: Store, open_store: Open) -> None:
+        seen = store.declare("t", "table", {"n": 1})
+        assert open_store().amend(Declaration("t", "table", seen.number, {"n": 2}), seen=seen)
+        assert not store.amend(Declaration("t", "table", seen.number, {"n": 3}), seen=seen)
+        now = store.find("t")
+        assert now is not None
+        assert now.spec == {"n": 2}
+        assert store.amend(Declaration("t", "table", seen.number, {"n": 3}), seen=now)
+
     def test_the_details_below_a_dropped_name_go_and_no_others(self, store: Store) -> None:
         self._ticks(store)
         store.commit(TickRecord(6, 60, {}, (RunRecord("v12@6", "v12", {}),)), epoch=1)

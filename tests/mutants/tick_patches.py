@@ -11,6 +11,7 @@ _FAULTS = "tests/tick/test_faults.py -k "
 _ALONE = "tests/tick/test_alone.py -k "
 _STORED = "tests/contracts/test_sqlite_store.py -k "
 _DERIVED = "tests/crash/test_derived_state.py -k "
+_ALTERED = "tests/pipeline/test_altering.py -k "
 
 TICK_PATCHES: tuple[Patch, ...] = (
     patch(
@@ -681,5 +682,96 @@ TICK_PATCHES: tuple[Patch, ...] = (
         "            for each in made:\n                catalog = each.on(catalog)\n",
         "            for each in made:\n                each.apply(self._faults._store)\n",
         "tests/tick/test_deciding.py -k without_declaring",
+    ),
+    patch(
+        "a name that is used again does not bring back what was under it",
+        "topics/alterations.py",
+        "        return next(name for name in names if name.lower() not in known)\n",
+        "        return column\n",
+        f"{_ALTERED} two_alterations",
+    ),
+    patch(
+        "whoever writes with the columns of before does not harm a segment of after",
+        "log/partition.py",
+        "        if later < 0:\n            prepared = prepared.conformed(segment.header.schema)\n",
+        "",
+        "tests/contracts/test_embedded_log.py -k earlier_columns_alone_appends",
+    ),
+    patch(
+        "a batch of later columns begins a segment",
+        "log/partition.py",
+        "        if later > 0 or is_full:\n",
+        "        if is_full:\n",
+        "tests/contracts/test_embedded_log.py -k columns_that_their_topic_has_now",
+    ),
+    patch(
+        "a segment that follows an empty one does not take its place",
+        "log/partition.py",
+        "        base = max(written.next_offset, segment.base + 1)\n",
+        "        base = written.next_offset\n",
+        f"{_ALTERED} before_its_first_record",
+    ),
+    patch(
+        "later columns are not read as earlier ones",
+        "change/columns.py",
+        "    if there > here:\n",
+        "    if False:\n",
+        "tests/contracts/test_embedded_log.py -k does_not_read_later",
+    ),
+    patch(
+        "a record of a delete has no default",
+        "change/columns.py",
+        "    if OPERATION not in rows.schema.names:\n",
+        "    if True:\n",
+        "tests/change/test_columns.py -k new_are_null_or_their_default",
+    ),
+    patch(
+        "two who alter at once do not undo each other",
+        "store/sqlite.py",
+        "            if seen is not None and not _is_as_seen(connection, seen):\n                return False\n",
+        "",
+        f"{_ALTERED} at_once",
+    ),
+    patch(
+        "a key's columns stay",
+        "topics/altering.py",
+        "        if not same:\n",
+        "        if False:\n",
+        f"{_ALTERED} cannot_be",
+    ),
+    patch(
+        "rows without a key stay where they are found",
+        "topics/altering.py",
+        '    if before.kind == "table" and not before.key:\n',
+        "    if False:\n",
+        f"{_ALTERED} stay_where",
+    ),
+    patch(
+        "rows of a run that a column told apart are added up when it is gone",
+        "state/arrangement.py",
+        "            rows = consolidate(conformed(table, self._stored))\n",
+        "            rows = conformed(table, self._stored)\n",
+        "tests/state/test_altering.py -k told_apart",
+    ),
+    patch(
+        "runs of before a table was altered are read as of after",
+        "state/arrangement.py",
+        "        return opened.altered != self._altered\n",
+        "        return False\n",
+        "tests/state/test_altering.py",
+    ),
+    patch(
+        "a tick does not go by a catalog that its cut has outrun",
+        "tick/driver.py",
+        "        self._check_unaltered(catalog, after, cut)\n",
+        "",
+        "tests/crash/test_altering.py -k outrun",
+    ),
+    patch(
+        "a tick is not decided anew for ever",
+        "tick/driver.py",
+        "                    if not error.retry or tries == _TRIES:\n",
+        "                    if not error.retry:\n",
+        "tests/crash/test_altering.py -k for_ever",
     ),
 )

@@ -44,7 +44,7 @@ def test_slices_of_state_are_limited_in_bytes(tmp_path: Path, rows: int, size: i
 
 
 def test_slices_of_the_log_are_limited_in_bytes() -> None:
-    extent = Extent("", 0, 0, 0, 100 << 20)
+    extent = Extent("", 0, 0, 0, 100 << 20, "")
     found = list(recorded_slices("stream", pa.schema([]), [extent] * 9, rows=90))
     assert [len(each.of) for each in found] == [3, 3, 3]
 

@@ -157,7 +157,27 @@ class Catalog:
 
     def dependents(self, name: str) -> list[str]:
         """The views that read a topic or view, or a topic's log."""
-        return [view.name for view in self.views.values() if view.reads(name)]
+        return [view.name for view in self.views.values() if view.is_over(name)]
+
+    def alterations(self, names: Iterable[str]) -> dict[str, int]:
+        """How often topics were altered, of those that some relations are of, if they were at all."""
+        found = (self.relations[each] for each in names if each in self.relations)
+        return {
+            each.topic.name: each.alterations.number for each in found if each.topic and each.alterations.number
+        }
+
+    def unseen(self, view: ViewDeclaration) -> dict[str, tuple[str, ...]]:
+        """Columns that came to topics since a view with `SELECT *` was declared, which it would have otherwise."""
+        found = {}
+        for name in view.inputs:
+            relation = self.relations.get(name)
+            if relation is None or relation.topic is None or not relation.alterations.number:
+                continue
+            known = relation.seen(view.seen.get(relation.topic.name, 0)).names
+            new = tuple(each for each in relation.schema.names if each not in known)
+            if new and "*" in view.sql and all(view.names(relation.topic.name, each) for each in known):
+                found[relation.topic.name] = new
+        return found
 
     def readers(self, name: str) -> list[str]:
         """The views that read a view, or one that reads it, each behind its inputs."""

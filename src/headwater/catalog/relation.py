@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,6 +13,7 @@ from headwater.catalog.view import DEAD_LETTER, EarlierView, ViewDeclaration
 from headwater.change.keys import hashed_schema
 from headwater.schema import Schema
 from headwater.topics import Topic
+from headwater.topics.alterations import NEVER_ALTERED, Alterations
 from headwater.topics.declaration import DEAD_LETTERS, LETTER
 from headwater.topics.record_view import log_schema
 
@@ -25,6 +26,9 @@ class Relation:
     the same declaration exactly if their numbers are equal. A view that replaced another has its name from the
     tick `since` on; until then it meant `before`. One that `sets_aside` has `letters` with the rows that it cannot
     evaluate. Without a key, its rows are kept `by` some columns.
+
+    `records` are the columns of a topic's records, in the log and read from there, when it had become what
+    `alterations` say; None for views.
     """
 
     name: str
@@ -38,6 +42,8 @@ class Relation:
     before: Relation | None = None
     sets_aside: bool = False
     by: tuple[str, ...] = ()
+    records: pa.Schema | None = None
+    alterations: Alterations = NEVER_ALTERED
 
     @classmethod
     def of_view(cls, view: ViewDeclaration) -> Relation:
@@ -48,12 +54,28 @@ class Relation:
     def of_topic(cls, topic: Topic) -> Relation:
         """A stream or table."""
         kind: Literal["table", "stream"] = "table" if topic.kind == "table" else "stream"
-        return cls(topic.name, kind, topic.number, topic.schema, topic.schema.arrow, topic.key, topic)
+        return cls(topic.name, kind, topic.number, topic.schema, topic.schema.arrow, topic.key)._of(topic)
 
     @classmethod
     def of_log(cls, topic: Topic) -> Relation:
         """A topic as it was recorded."""
-        return cls(topic.name + LOG, "log", topic.number, topic.schema, log_schema(topic.schema), topic=topic)
+        name, columns = topic.name + LOG, log_schema(topic.schema)
+        return cls(name, "log", topic.number, topic.schema, columns)._of(topic)
+
+    def _of(self, topic: Topic) -> Relation:
+        declared = topic.declaration
+        return replace(self, topic=topic, records=declared.stored_schema, alterations=declared.alterations)
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns of its rows as they are kept, all nullable; marked if it is a table that was altered."""
+        if self.kind == "table" and self.records is not None and self.alterations.number:
+            return pa.schema(list(self.records)[1:], self.records.metadata)
+        return pa.schema([pa.field(each.name, each.type) for each in self.columns])
+
+    def seen(self, number: int) -> Schema:
+        """The columns of a topic that were there when it had been altered so often."""
+        return Schema(self.alterations.seen(self.schema, number)) if self.alterations.number else self.schema
 
     def at(self, tick: int) -> Relation:
         """What the name meant at a tick."""
@@ -80,14 +102,9 @@ class Relation:
         return self.owner if self.kind in {"view", "table"} else None
 
     @cached_property
-    def nullable(self) -> pa.Schema:
-        """The columns of its rows in a tick, all of them nullable."""
-        return pa.schema([pa.field(field.name, field.type) for field in self.columns])
-
-    @cached_property
     def arranged(self) -> pa.Schema:
         """The columns of the arrangement of its rows."""
-        return hashed_schema(self.nullable)
+        return hashed_schema(self.stored)
 
     def has_columns_of(self, other: Relation) -> bool:
         """Whether the names and types of the columns are the same, whatever may be null."""

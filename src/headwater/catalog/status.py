@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -66,7 +66,8 @@ class ViewStatus:
     it and what it keeps alone take; None where that is not quickly told. `filling` is from how many rows it is
     being filled at this moment, if this process does so. `seconds` and `path` are of the newest tick, if it had
     work in it. `begins` says for topics that had lost their beginning when it was filled from which offset on it
-    has read them, by partition.
+    has read them, by partition. `unseen` are columns, by topic, that came after a view with `SELECT *` was
+    declared: it has them once it is replaced.
     """
 
     name: str
@@ -86,6 +87,7 @@ class ViewStatus:
     suspended: SuspensionStatus | None = None
     replacement: ReplacementStatus | None = None
     begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unseen: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,12 @@ class Status:
         """The same as JSON-ready data: times in ISO 8601."""
         made: dict[str, Any] = _plain(asdict(self))
         return made
+
+
+def unseen_columns(view: str, topic: str, columns: Sequence[str]) -> str:
+    """That a view with `SELECT *` keeps its columns, in words."""
+    came = f"{', '.join(columns)} of {topic}, which came later"
+    return f"{view} keeps its columns until it is replaced: it has not {came}"
 
 
 def begun(places: Mapping[str, int]) -> str:

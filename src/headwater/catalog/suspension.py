@@ -74,7 +74,7 @@ def left_by(detail: Mapping[str, Any], shared: Callable[[], set[str]]) -> set[st
     """What of the shared things in the state was not kept up by a tick, though nothing failed."""
     if _LEFT in detail:
         return {*detail[_LEFT]}
-    return shared() - detail.get(_SHARES, {}).keys()
+    return shared().difference(detail.get(_SHARES, {}))
 
 
 def all_suspensions(detail: Mapping[str, Any]) -> dict[str, Suspension]:

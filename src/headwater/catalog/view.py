@@ -100,6 +100,9 @@ class ViewDeclaration:
     of these reads. Since the tick `since` the name has meant this view, and another one `before`. A candidate with
     `hold` waits with the switch. `renewed` is why a view was made anew.
 
+    Of the columns of its inputs it names those that are in `reads`; one that is missing there may be read whole.
+    Of a topic that had been altered when it was declared, `seen` says how often; it knows no later column.
+
     `from_stored` and `as_dict` are inverse. The number is 0 until it was declared.
     """
 
@@ -119,6 +122,8 @@ class ViewDeclaration:
     before: EarlierView | None = None
     hold: bool = False
     renewed: str = ""
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    seen: Mapping[str, int] = field(default_factory=dict)
     number: int = 0
 
     @classmethod
@@ -142,6 +147,8 @@ class ViewDeclaration:
             before=EarlierView.from_dict(spec["before"]) if spec.get("before") else None,
             hold=spec.get("hold", False),
             renewed=spec.get("renewed", ""),
+            reads={name: tuple(columns) for name, columns in spec.get("reads", {}).items()},
+            seen=dict(spec.get("seen", {})),
             number=stored.number,
         )
 
@@ -160,7 +167,8 @@ class ViewDeclaration:
             "shares": dict(self.shares),
             "shared": {name: list(reads) for name, reads in self.shared.items()},
         }
-        rare = {"since": self.since, "hold": self.hold, "renewed": self.renewed}
+        rare: dict[str, Any] = {"since": self.since, "hold": self.hold, "renewed": self.renewed}
+        rare |= {"reads": {name: list(columns) for name, columns in self.reads.items()}, "seen": dict(self.seen)}
         made |= {name: value for name, value in rare.items() if value}
         if self.before is not None:
             made["before"] = self.before.as_dict()
@@ -190,9 +198,15 @@ class ViewDeclaration:
         """Whether rows that it cannot evaluate become dead letters."""
         return self.on_error == DEAD_LETTER
 
-    def reads(self, name: str) -> bool:
+    def is_over(self, name: str) -> bool:
         """Whether it reads a topic or view, or the log of a topic."""
         return name in self.inputs or name + LOG in self.inputs
+
+    def names(self, topic: str, column: str) -> bool:
+        """Whether it names a column of a topic, or of its log, or may do so."""
+        return any(
+            column in self.reads.get(each, (column,)) for each in (topic, topic + LOG) if each in self.inputs
+        )
 
     def as_candidate(self, renewed: str = "") -> ViewDeclaration:
         """The same view, to be made anew beside itself, for a reason."""

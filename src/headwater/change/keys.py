@@ -15,6 +15,7 @@ import pyarrow.types as arrow_types
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.bits import bit_columns
+from headwater.change.columns import only_mark
 from headwater.change.consolidate import identical
 from headwater.change.hash import hash_rows
 
@@ -52,7 +53,8 @@ def with_hash(table: pa.Table, key: Sequence[str], *, matches: bool = False) -> 
 
 def hashed_schema(columns: pa.Schema) -> pa.Schema:
     """The columns of an arrangement of a relation with these columns."""
-    return pa.schema([*columns, pa.field(HASH, pa.int64()), pa.field(WEIGHT, pa.int64())])
+    own = [pa.field(HASH, pa.int64()), pa.field(WEIGHT, pa.int64())]
+    return pa.schema([*columns, *own], only_mark(columns))
 
 
 def without_nulls(table: pa.Table, columns: Sequence[str]) -> pa.Table:

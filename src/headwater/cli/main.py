@@ -37,7 +37,7 @@ COMMANDS = {
     "status": Command("headwater.cli.status", "show what there is, how fresh it is, and who drives"),
     "doctor": Command("headwater.cli.doctor", "check this machine and the pipeline, and say what to do"),
     "verify": Command("headwater.cli.verify", "read every byte of a pipeline, and say what is damaged"),
-    "topics": Command("headwater.cli.topics", "list the topics of a pipeline"),
+    "topics": Command("headwater.cli.topics", "list the topics of a pipeline, or give one other columns"),
     "produce": Command("headwater.cli.produce", "append JSON rows to a topic"),
     "tail": Command("headwater.cli.tail", "show a topic's log, row by row"),
     "views": Command("headwater.cli.views", "list the views of a pipeline, or replace one"),

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headwater.catalog.status import begun
+from headwater.catalog.status import begun, unseen_columns
 from headwater.cli.text import Columns, count, size
 from headwater.cli.where import add_where, opened
 
@@ -125,6 +125,8 @@ def notes_of(view: ViewStatus) -> Iterator[str]:
             yield f"{view.name}, the new version: {view.replacement.suspended.reason}"
     for topic, places in view.begins.items():
         yield f"{view.name} begins with {begun(places)} of {topic}: what came before was gone when it was filled"
+    for topic, columns in view.unseen.items():
+        yield unseen_columns(view.name, topic, columns)
 
 
 def _number(value: int | None, missing: str = "?") -> str:

@@ -1,4 +1,4 @@
-"""`headwater topics`: what there is, and how much of it."""
+"""`headwater topics`: what there is, and how much of it; and giving a topic other columns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,40 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater.cli.text import Columns, size
-from headwater.cli.where import add_where, opened
+from headwater.cli.where import WrongUsage, add_where, opened
 
 if TYPE_CHECKING:
     from headwater.catalog.status import TopicStatus
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing of its own."""
+    """What to do with a topic, if it is not all of them that are to be listed."""
     add_where(parser)
+    actions = parser.add_subparsers(metavar="ACTION")
+    alter = actions.add_parser(
+        "alter", help="give a topic other columns", description="Give a topic other columns."
+    )
+    alter.add_argument("topic", metavar="NAME", help="the topic")
+    alter.add_argument(
+        "schema", metavar="SCHEMA", help="all columns that it is to have, as in 'id BIGINT, tax INT'"
+    )
+    alter.add_argument(
+        "--rename",
+        metavar="OLD=NEW",
+        action="append",
+        default=[],
+        help="a column that keeps its values; repeatable",
+    )
+    alter.set_defaults(act=_alter)
+    alter.add_argument("--pipeline", metavar="PATH", default=argparse.SUPPRESS, help="the pipeline's folder")
+    alter.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line, or one object, for each topic; 1 if one of them cannot be opened."""
+    """Print a line or object for each topic, 1 if one cannot be opened; or do what the action says."""
+    if hasattr(arguments, "act"):
+        code: int = arguments.act(arguments)
+        return code
     with opened(arguments) as pipeline:
         topics = [_described(topic) for topic in pipeline.status().topics]
     faults = [topic for topic in topics if "fault" in topic]
@@ -33,6 +54,23 @@ def run(arguments: argparse.Namespace) -> int:
         for topic in faults:
             print(f"error: {topic['name']}: {topic['fault']}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _alter(arguments: argparse.Namespace) -> int:
+    rename = dict(_renamed(each) for each in arguments.rename)
+    with opened(arguments) as pipeline:
+        topic = pipeline.alter(arguments.topic, arguments.schema, rename=rename)
+    told = {"name": topic.name, "schema": topic.schema.ddl}
+    print(json.dumps(told) if arguments.json else f"{topic.name}: {topic.schema}")
+    return 0
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        msg = f"--rename {text}"
+        raise WrongUsage(msg, hint="write --rename OLD=NEW")
+    return old, new
 
 
 def _described(topic: TopicStatus) -> dict[str, object]:

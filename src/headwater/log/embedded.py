@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from headwater.change.columns import altered, conformed
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.files import Files, allow_many_files, disk_errors_told
@@ -86,6 +87,8 @@ class EmbeddedLog:
         """See `Log.declare`. A partition that was made once and is gone is not made again."""
         before = self._topics.get(topic.name)
         if before is not None and before.number == topic.number:
+            if altered(topic.schema) > altered(before.schema):
+                self._topics[topic.name] = topic
             return
         made = self._store.starts(topic.number)
         for partition in range(topic.partitions):
@@ -203,7 +206,7 @@ class EmbeddedLog:
     def _check_schema(self, topic: str, parts: Parts) -> None:
         """A frame of another schema would make the segment unreadable."""
         schema = self._topic(topic).schema
-        if not all(batch.schema.equals(schema) for batch in parts.values()):
+        if not all(b.schema.equals(schema) or altered(b.schema) < altered(schema) for b in parts.values()):
             msg = f"these records do not have the columns of {topic}"
             raise HeadwaterError(msg, where=self.folder, hint="the topic was declared anew: declare it here too")
 
@@ -245,14 +248,17 @@ class EmbeddedLog:
                 raise Unavailable(msg, where=partitions[place].folder, retry=True)
         return cut
 
-    def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
+    def read(
+        self, topic: str, partition: int, start: int, end: int | None = None, *, columns: pa.Schema | None = None
+    ) -> Iterator[Records]:
         """See `Log.read`."""
         with disk_errors_told(), self._drops_told([topic]):
+            schema = columns or self._topic(topic).schema
             source = self.partition(topic, partition)
             for entry in self._committed(source, start, end):
                 batch = source.batch(entry) if entry.count else None
                 if batch is not None:
-                    yield _records(partition, entry, batch, start, end)
+                    yield _records(partition, entry, conformed(batch, schema), start, end)
 
     def _committed(self, partition: Partition, start: int, end: int | None) -> Iterator[Entry]:
         """The entries that count, up to an offset or the first undecided one."""
@@ -266,13 +272,14 @@ class EmbeddedLog:
                 yield entry
 
     @disk_errors_told()
-    def slices(self, topic: str, *, after: Cut, until: Cut) -> list[LogSlice]:
+    def slices(self, topic: str, *, after: Cut, until: Cut, columns: pa.Schema | None = None) -> list[LogSlice]:
         """See `Log.slices`."""
         found: list[LogSlice] = []
+        schema = columns or self._topic(topic).schema
         with self._drops_told([topic]):
             for number, partition in self._of(topic).items():
                 start, end = after.end(topic, number), until.end(topic, number)
-                found += joined(partition.folder, number, self._committed(partition, start, end))
+                found += joined(partition.folder, number, schema, self._committed(partition, start, end))
         return found
 
     def start(self, topic: str, partition: int) -> int:

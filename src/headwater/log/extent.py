@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
+from headwater.change.columns import conformed, schema_of, schema_text
 from headwater.files import Files
 from headwater.log.entry import Entry, Records
 from headwater.log.segment import Segment, file_name
@@ -15,13 +18,17 @@ EXTENT_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """See `LogSlice`. Bytes of one segment that hold nothing but committed entries of one partition."""
+    """See `LogSlice`. Bytes of one segment that hold nothing but committed entries of one partition.
+
+    Records have `columns`, a schema as text, whatever they had when they were written.
+    """
 
     folder: str
     partition: int
     segment: int
     start: int
     end: int
+    columns: str
 
     @property
     def path(self) -> str:
@@ -38,22 +45,24 @@ class Extent:
         segment = Segment.open(Files(), self.folder, self.segment)
         for entry in segment.entries(self.start, self.end):
             if entry.count:
-                yield Records(self.partition, entry.offset, entry.received_at, entry.sequence, segment.batch(entry))
+                batch = conformed(segment.batch(entry), schema_of(self.columns))
+                yield Records(self.partition, entry.offset, entry.received_at, entry.sequence, batch)
 
 
-def joined(folder: str, partition: int, entries: Iterable[Entry]) -> Iterator[Extent]:
-    """The entries as few extents, none much larger than `EXTENT_BYTES`."""
+def joined(folder: str, partition: int, columns: pa.Schema, entries: Iterable[Entry]) -> Iterator[Extent]:
+    """The entries as few extents, none much larger than `EXTENT_BYTES`, to be read with some columns."""
     current: Extent | None = None
+    text = schema_text(columns)
     for entry in entries:
         if (
             current is not None
             and (current.segment, current.end) == (entry.place.segment, entry.place.byte)
             and current.bytes < EXTENT_BYTES
         ):
-            current = Extent(folder, partition, current.segment, current.start, entry.after.byte)
+            current = replace(current, end=entry.after.byte)
             continue
         if current is not None:
             yield current
-        current = Extent(folder, partition, entry.place.segment, entry.place.byte, entry.after.byte)
+        current = Extent(folder, partition, entry.place.segment, entry.place.byte, entry.after.byte, text)
     if current is not None:
         yield current

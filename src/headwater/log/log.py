@@ -19,7 +19,11 @@ from headwater.watch import News
 
 @dataclass(frozen=True, slots=True)
 class TopicLog:
-    """A topic as the log sees it. `number` tells it from an earlier topic of the same name."""
+    """A topic as the log sees it. `number` tells it from an earlier topic of the same name.
+
+    The schema is marked if the topic was altered (see `change.columns`). Records keep that with which they were
+    written; they are read with whatever the topic has come to have.
+    """
 
     name: str
     number: int
@@ -75,7 +79,10 @@ class Log(Protocol):
     """
 
     def declare(self, topic: TopicLog) -> None:
-        """Make a topic known to this process, and make its partitions if they are new."""
+        """Make a topic known to this process, and make its partitions if they are new.
+
+        The same one again, altered since, is known with its later schema from then on, and never with an earlier.
+        """
         ...
 
     def number(self, topic: str) -> int:
@@ -94,7 +101,8 @@ class Log(Protocol):
         """Store the parts all or not at all and return when they are as lasting as the topic promises.
 
         With a producer, the same sequence again stores nothing and returns the same position, and a skipped one is
-        a `SequenceGap`. `aside` goes to another topic with them (dead letters).
+        a `SequenceGap`. `aside` goes to another topic with them (dead letters). Parts of an earlier schema of the
+        topic are stored as well: nothing but the columns that have gone since is lost of them.
         """
         ...
 
@@ -106,13 +114,20 @@ class Log(Protocol):
         """An exact, causal and lasting cut behind `after`, of about `target` rows; never splits a transaction."""
         ...
 
-    def read(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Records]:
-        """The committed records from an offset on, in order, up to `end` or the first undecided one."""
+    def read(
+        self, topic: str, partition: int, start: int, end: int | None = None, *, columns: pa.Schema | None = None
+    ) -> Iterator[Records]:
+        """The committed records from an offset on, in order, up to `end` or the first undecided one.
+
+        They have `columns`, or those of the topic as it is known here. `DeclarationChanged`, to be tried again, if
+        some of them are of a later schema.
+        """
         ...
 
-    def slices(self, topic: str, *, after: Cut, until: Cut) -> list[LogSlice]:
+    def slices(self, topic: str, *, after: Cut, until: Cut, columns: pa.Schema | None = None) -> list[LogSlice]:
         """The committed records between two cuts, as slices for other processes; each partition's in order.
 
+        They are read with `columns`, or those of the topic as it is known here.
         None is so large that a worker could not take it as a part of its work, unless a single append is.
         """
         ...

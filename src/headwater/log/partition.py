@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 import pyarrow as pa
 
 from headwater import crashpoint
+from headwater.change.columns import altered
 from headwater.clock import Clock
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.files import Files, advice
@@ -154,11 +155,19 @@ class Partition:
         return LogDamaged("all segments of the partition are missing", segment=self.folder, byte=0)
 
     def write(self, prepared: Prepared, stamp: Stamp) -> Entry:
-        """Append one batch behind the last; only inside `held`. Readers see it once it is synced."""
+        """Append one batch behind the last; only inside `held`. Readers see it once it is synced.
+
+        All frames of a segment have one schema. A batch of a later one than the active segment's begins another
+        segment; one of an earlier, from whoever does not know yet that the topic was altered, is conformed to it.
+        """
         written = self._end()
         segment = self._segments.get(written.segment)
-        if written.byte > segment.header.length and written.byte + prepared.size > self._segment_bytes:
-            segment, written = self._roll(segment, written)
+        later = altered(prepared.schema) - altered(segment.header.schema)
+        if later < 0:
+            prepared = prepared.conformed(segment.header.schema)
+        is_full = written.byte > segment.header.length and written.byte + prepared.size > self._segment_bytes
+        if later > 0 or is_full:
+            segment, written = self._roll(segment, written, prepared.schema if later > 0 else segment.header.schema)
         if stamp.received_at < written.received_at:
             stamp = dataclasses.replace(stamp, received_at=written.received_at)
         try:
@@ -211,11 +220,12 @@ class Partition:
         )
         self._tail.publish_written(self._written)
 
-    def _roll(self, segment: Segment, written: Written) -> tuple[Segment, Written]:
-        """Seal the active segment and begin the next one.
+    def _roll(self, segment: Segment, written: Written, schema: pa.Schema) -> tuple[Segment, Written]:
+        """Seal the active segment and begin the next; an offset is left out if both would have the same name.
 
         Should this fail half-way, no end is published: whoever comes next looks at the folder and recovers.
         """
+        base = max(written.next_offset, segment.base + 1)
         try:
             producers = self.producers()
             self._commit.seal(written.mark, written.generation)
@@ -223,20 +233,20 @@ class Partition:
             self._tail.forget_written()
             header = SegmentHeader(
                 ordinal=segment.header.ordinal + 1,
-                base=written.next_offset,
+                base=base,
                 created_at=self._clock.now(),
                 previous=segment.base,
                 previous_length=written.byte,
                 sequence=written.sequence,
                 received_at=written.received_at,
-                schema=segment.header.schema,
+                schema=schema,
                 producers=producers.snapshot(),
             )
             fresh = self._segments.create(header)
         except OSError as error:
             raise _cannot_write(segment, error) from error
         self._written = dataclasses.replace(
-            written, segment=fresh.base, byte=fresh.header.length, indexed=0, producers=0
+            written, segment=base, byte=fresh.header.length, next_offset=base, indexed=0, producers=0
         )
         self._tail.publish_written(self._written)
         return fresh, self._written

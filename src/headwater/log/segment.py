@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headwater import crashpoint
+from headwater.change.columns import conformed
 from headwater.errors import LogDamaged
 from headwater.files import Files
 from headwater.log import frame as frames
@@ -35,6 +36,7 @@ class Prepared:
 
     frame: frames.Frame
     body: memoryview
+    schema: pa.Schema
 
     @property
     def count(self) -> int:
@@ -46,11 +48,16 @@ class Prepared:
         """How many bytes it will fill."""
         return self.frame.length
 
+    def conformed(self, schema: pa.Schema) -> Prepared:
+        """The same records with the columns that their topic has come to have."""
+        batch = pa.ipc.read_record_batch(pa.py_buffer(self.body), self.schema)
+        return prepare(conformed(batch, schema), producer=self.frame.producer)
+
 
 def prepare(batch: pa.RecordBatch, *, producer: str | None = None) -> Prepared:
     """Encode a batch for `Segment.write`."""
     body = memoryview(batch.serialize())
-    return Prepared(frames.describe(body, count=batch.num_rows, producer=producer), body)
+    return Prepared(frames.describe(body, count=batch.num_rows, producer=producer), body, batch.schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -12,6 +14,14 @@ from headwater.files import Files
 IN_MEMORY = 32 * 1024 * 1024
 FRAME_BYTES = 16 * 1024 * 1024
 Place = tuple[str, int]
+
+
+class _Stream(NamedTuple):
+    """Batches of one schema in a file."""
+
+    path: str
+    schema: pa.Schema
+    writer: pa.RecordBatchStreamWriter
 
 
 class Spill:
@@ -23,8 +33,7 @@ class Spill:
         self._limit = limit
         self._held: dict[Place, list[pa.RecordBatch]] = {}
         self._bytes = 0
-        self._writers: dict[Place, pa.RecordBatchStreamWriter] = {}
-        self._paths: dict[Place, str] = {}
+        self._streams: dict[Place, list[_Stream]] = {}
 
     def add(self, topic: str, partition: int, batch: pa.RecordBatch) -> None:
         """Add records behind those of the same place."""
@@ -36,48 +45,53 @@ class Spill:
     def _write_out(self) -> None:
         self._files.make_folder(self._folder)
         for place, batches in self._held.items():
-            if place not in self._writers:
-                path = os.path.join(self._folder, f"{place[0]}.{place[1]}.arrows")
-                self._paths[place] = path
-                self._writers[place] = pa.ipc.new_stream(path, batches[0].schema)
             for batch in batches:
-                self._writers[place].write_batch(batch)
+                self._stream(place, batch.schema).writer.write_batch(batch)
         self._held.clear()
         self._bytes = 0
 
+    def _stream(self, place: Place, schema: pa.Schema) -> _Stream:
+        """Where batches of a place go: to another file from when its topic was altered on."""
+        streams = self._streams.setdefault(place, [])
+        if not streams or not streams[-1].schema.equals(schema, check_metadata=True):
+            path = os.path.join(self._folder, f"{place[0]}.{place[1]}.{len(streams)}.arrows")
+            streams.append(_Stream(path, schema, pa.ipc.new_stream(path, schema)))
+        return streams[-1]
+
     def places(self) -> list[Place]:
         """Every topic and partition that has records."""
-        return sorted({*self._held, *self._paths})
+        return sorted({*self._held, *self._streams})
 
     def batches(self, place: Place) -> Iterator[pa.RecordBatch]:
         """The records of one place, in batches of a good size for a frame; after this nothing may be added."""
         return in_frames(self._all(place))
 
     def _all(self, place: Place) -> Iterator[pa.RecordBatch]:
-        if place in self._paths:
-            self._writers[place].close()
-            with pa.memory_map(self._paths[place]) as mapped, pa.ipc.open_stream(mapped) as reader:
+        for stream in self._streams.get(place, ()):
+            stream.writer.close()
+            with pa.memory_map(stream.path) as mapped, pa.ipc.open_stream(mapped) as reader:
                 yield from reader
         yield from self._held.get(place, ())
 
     def close(self) -> None:
         """Throw everything away."""
-        for place, path in self._paths.items():
-            self._writers[place].close()
-            self._files.remove(path)
-        if self._paths:
+        for stream in chain.from_iterable(self._streams.values()):
+            stream.writer.close()
+            self._files.remove(stream.path)
+        if self._streams:
             os.rmdir(self._folder)
-        self._paths.clear()
+        self._streams.clear()
         self._held.clear()
 
 
 def in_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same records in batches of about `FRAME_BYTES`: small ones joined, large ones split."""
+    """The same records in batches of about `FRAME_BYTES`: small ones of one schema joined, large ones split."""
     joined: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         for piece, its_bytes in _split(batch):
-            if joined and size + its_bytes > FRAME_BYTES:
+            is_other = bool(joined) and not piece.schema.equals(joined[0].schema, check_metadata=True)
+            if joined and (is_other or size + its_bytes > FRAME_BYTES):
                 yield _join(joined)
                 joined, size = [], 0
             joined.append(piece)

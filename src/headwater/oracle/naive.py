@@ -46,7 +46,7 @@ def _records(topic: Topic, cut: Cut) -> Iterator[Records]:
     for partition in range(topic.partitions):
         start, end = topic.log.start(topic.name, partition), cut.end(topic.name, partition)
         if start < end:
-            yield from topic.log.read(topic.name, partition, start, end)
+            yield from topic.log.read(topic.name, partition, start, end, columns=topic.declaration.stored_schema)
 
 
 def _last_writes(operations: list[int], keys: list[Hashable]) -> Iterable[int]:

@@ -27,7 +27,7 @@ from headwater.spark.catalyst import Catalyst
 from headwater.spark.session.functions import Function, register
 from headwater.spark.session.settings import kept_settings
 from headwater.spark.session.start import start, undisturbed
-from headwater.store import Declaration, Store
+from headwater.store import Declaration, Store, TickRecord
 from headwater.topics import Topic
 
 _LOG = "__log"
@@ -74,8 +74,8 @@ def same_as_batch(pipeline: Judged, views: Collection[str] | None = None) -> Non
 
     AssertionError with the views that differ, their SQL, and rows that are missing or too many. Columns of floats
     are compared within 1e-9, since sums of them depend on the order; lists that `collect_list` or `collect_set`
-    gave in any order; all else exactly. Whatever Spark or `read` raises comes through. Runs Spark in this process,
-    if it does not run yet.
+    gave in any order; all else exactly, but for the types of columns if a topic was altered since the tick. What
+    Spark or `read` raises comes through. Runs Spark in this process, if it does not run yet.
     """
     tick = pipeline._store.last_tick()
     if tick is None:
@@ -83,14 +83,30 @@ def same_as_batch(pipeline: Judged, views: Collection[str] | None = None) -> Non
     declared = pipeline._store.declarations()
     names = _views(declared, views)
     batch, unordered = _batch(pipeline, declared, names, Cut.from_dict(tick.cut))
+    moved = _altered_since(pipeline, declared, tick)
     wrong = []
     for name in names:
-        found = difference(batch[name], pipeline.read(name, as_of=tick.number), unordered[name])
+        rows = pipeline.read(name, as_of=tick.number)
+        if moved:
+            rows = _typed(rows, batch[name].schema)
+        found = difference(batch[name], rows, unordered[name])
         if found:
             heading = f"view {name} at tick {tick.number} is not what Spark returns for"
             wrong.append(f"{heading}\n{_sql(declared, name)}\n{found}")
     if wrong:
         raise AssertionError("\n\n".join(wrong))
+
+
+def _altered_since(pipeline: Judged, declared: Mapping[str, Declaration], tick: TickRecord) -> bool:
+    """Whether a topic has been altered since a tick, so that views will have other types after the next one."""
+    known: Mapping[str, int] = tick.detail.get("altered", {})
+    topics = (pipeline._topic(name) for name, each in declared.items() if each.kind != "view")
+    return any(topic.declaration.alterations.number > known.get(topic.name, 0) for topic in topics)
+
+
+def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the types that their columns will have; as they are if they will have other columns."""
+    return rows.cast(schema, safe=False) if rows.schema.names == schema.names else rows
 
 
 def _views(declared: Mapping[str, Declaration], views: Collection[str] | None) -> list[str]:
@@ -132,6 +148,8 @@ def _answers(
     session = _session(pipeline, sum(table.num_rows for table in relations.values()))
     frames: dict[str, DataFrame] = {}
     for name in order:
+        for each in (each for each in graph.get(name, ()) if each in relations):
+            _show(pipeline, frames, ViewDeclaration.from_stored(declared[name]), each)
         frame = session.sql(_sql(declared, name)) if name in graph else _frame(session, relations[name])
         frame.createOrReplaceTempView(name)
         frames[name] = frame
@@ -175,6 +193,19 @@ def _relation(pipeline: Judged, name: str, cut: Cut) -> pa.Table:
     if name.endswith(_LOG):
         return recorded(pipeline._topic(name.removesuffix(_LOG)), cut)
     return content(pipeline._topic(name), cut)
+
+
+def _show(pipeline: Judged, frames: Mapping[str, DataFrame], view: ViewDeclaration, name: str) -> None:
+    """Give a view, of a topic that was altered since it was declared, the columns of before."""
+    topic = pipeline._topic(name.removesuffix(_LOG))
+    alterations = topic.declaration.alterations
+    if alterations.number:
+        later = set(topic.schema.names).difference(
+            each.name for each in alterations.seen(topic.schema, view.seen.get(topic.name, 0))
+        )
+        frames[name].select([each for each in frames[name].columns if each not in later]).createOrReplaceTempView(
+            name
+        )
 
 
 def _session(pipeline: Judged, rows: int) -> SparkSession:

@@ -21,7 +21,8 @@ def replay(spark: SparkSession, topic: Topic, *, columns: Sequence[str] | None =
     Only what is named crosses from the workers to the JVM, so name what you need.
     """
     log = topic.log
-    slices = log.slices(topic.name, after=Cut(), until=log.cut([topic.name]))
+    until = log.cut([topic.name])
+    slices = log.slices(topic.name, after=Cut(), until=until, columns=topic.declaration.stored_schema)
     whole = topic.log_schema()
     schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
     tasks = max(1, min(len(slices), spark.sparkContext.defaultParallelism))

@@ -19,7 +19,7 @@ def drop(pipeline: Pipeline, name: str) -> None:
         owner = relation.name.rpartition("__")[0]
         msg = f"{relation.name} belongs to {owner}, and goes with it"
         raise HeadwaterError(msg, where=pipeline.name, hint=f"drop {owner}, if that is meant")
-    users = [view.name for view in pipeline._relations.views() if view.reads(relation.name)]
+    users = [view.name for view in pipeline._relations.views() if view.is_over(relation.name)]
     if users:
         msg = f"{relation.name} is read by {', '.join(users)}"
         hint = "drop those first, or abandon what ends in @next" if is_candidate(users[-1]) else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.catalog.names import below, is_shared
 from headwater.catalog.relations import Relations
-from headwater.catalog.status import begun
+from headwater.catalog.status import begun, unseen_columns
 from headwater.catalog.suspension import Suspension, suspensions_of
 from headwater.catalog.view import OperatorLine, ViewDeclaration
 from headwater.errors import HeadwaterError
@@ -42,6 +42,7 @@ def explain(store: Store, relations: Relations, name: str) -> str:
         f"it begins with {begun(places)} of {topic}: what came before was gone when it was filled"
         for topic, places in sizes.get(view.state, {}).get(BEGINS, {}).items()
     ]
+    lines += [unseen_columns(view.name, topic, each) for topic, each in relations.catalog().unseen(view).items()]
     if view.renewed and view.since:
         lines.append(f"made anew at tick {view.since}: {view.renewed}")
     if suspension is None and last is not None:

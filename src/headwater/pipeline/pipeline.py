@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from headwater.errors import LogDamaged, Unavailable
 from headwater.lock import forget_in_child
 from headwater.log import TopicDropped, TopicLog
 from headwater.pipeline import arguments
+from headwater.pipeline.altering import alter, check_columns
 from headwater.pipeline.arguments import checked_flag, checked_seconds
 from headwater.pipeline.declaring import declare_view, replaced_by_itself
 from headwater.pipeline.dropping import drop
@@ -159,15 +161,21 @@ class Pipeline:
         before = self._store.find(declaration.name)
         if before is not None and before.kind == declaration.kind:
             known = TopicDeclaration.from_dict(before.name, declaration.kind, before.spec)
-            if known.promises == declaration.promises:
+            is_known = known.promises == declaration.promises
+            if is_known and declaration.defaults.items() <= known.defaults.items():
                 spec = dict(before.spec)
+            else:
+                check_columns(known, declaration)
+                spec = replace(declaration, alterations=known.alterations).as_dict()
         return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
 
     def _attach(self, stored: Declaration) -> Stream | Table:
         """Open a topic that the store knows, unless that very one is open."""
         known = self._topics.get(stored.name)
         if known is not None and known.number == stored.number:
-            return known
+            altered = TopicDeclaration.altered_in(stored.spec)
+            if known.declaration.alterations.number >= altered:
+                return known
         declaration = TopicDeclaration.from_dict(stored.name, cast("Kind", stored.kind), stored.spec)
         schema, durable = declaration.stored_schema, declaration.durability == "fsync"
         try:
@@ -181,7 +189,7 @@ class Pipeline:
             raise TopicDropped(stored.name)
         make = Stream if declaration.kind == "stream" else Table
         topic = self._topics[stored.name] = make(
-            declaration, stored.number, self._log, self.timezone, self._open_letters
+            declaration, stored.number, self._log, self.timezone, self._open_letters, self._topic
         )
         return topic
 
@@ -240,6 +248,16 @@ class Pipeline:
         if a `version` is given, by that alone. What it uses is taken as it is now; declare it again after a change.
         """
         self._udfs[topic_name(name)] = checked_udf(topic_name(name), function, returns, kind, version)
+
+    def alter(self, name: str, schema: str, *, rename: Mapping[str, str] | None = None) -> Stream | Table:
+        """Give a topic other columns, all of them in `schema`; at once, however many rows it has.
+
+        Columns may come (null in the rows that are there, or a constant DEFAULT), get wider types, become nullable,
+        and go or be renamed (`rename={"old": "new"}`) if no view reads them; the key's stay. Views that read a
+        column with another type are made anew by the next tick. What was opened before goes on with its columns.
+        """
+        with self._threads:
+            return self._attach(alter(self, name, schema, rename))
 
     def drop(self, name: str) -> None:
         """Remove a view, or a topic with all its records and dead letters; refused while views read it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwater.catalog.catalog import Catalog
 from headwater.catalog.view import VIEW, ViewDeclaration
@@ -16,8 +16,18 @@ from headwater.plan.function import Udf
 from headwater.plan.operators import Plan
 from headwater.plan.planned import Planned, differs
 from headwater.plan.sharing import split
-from headwater.schema import Schema
+from headwater.schema import Column, Schema
 from headwater.tick.faults import refusing
+
+Columns = Mapping[str, tuple[Column, ...]]
+"""What a view names of topics that were altered."""
+
+
+class _Known(NamedTuple):
+    """A plan, and of which columns it is."""
+
+    planned: Planned
+    columns: Columns
 
 
 class Planning:
@@ -26,8 +36,8 @@ class Planning:
     def __init__(self, engine: Engine, plans: Plans) -> None:
         self._engine = engine
         self._plans = plans
-        self._known: dict[int, Planned] = {}
-        self._refused: dict[int, HeadwaterError] = {}
+        self._known: dict[int, _Known] = {}
+        self._refused: dict[int, tuple[HeadwaterError, Columns]] = {}
         self._functions: Mapping[str, Udf] = {}
 
     @property
@@ -36,13 +46,18 @@ class Planning:
         return self._engine.functions
 
     def plan(
-        self, name: str, sql: str, catalog: Catalog, changing: Mapping[str, Schema] | None = None
+        self,
+        name: str,
+        sql: str,
+        catalog: Catalog,
+        changing: Mapping[str, Schema] | None = None,
+        seen: Mapping[str, int] | None = None,
     ) -> tuple[Plan, Schema]:
         """The plan of a view that is to be declared, and its columns; `ViewRefused` if it cannot be.
 
-        Of views in `changing` it is assumed that rows can disappear.
+        Of views in `changing` it is assumed that rows can disappear, of topics what was `seen` of them.
         """
-        plan, schema = self._engine.plan(name, sql, Resolver(catalog, changing))
+        plan, schema = self._engine.plan(name, sql, Resolver(catalog, changing, seen=seen))
         self._engine.check(name, plan)
         return plan, schema
 
@@ -53,33 +68,34 @@ class Planning:
 
     def planned(self, view: ViewDeclaration, catalog: Catalog) -> Planned:
         """The plan of a declared view, without what is kept elsewhere; `ViewRefused` if it has none now."""
-        found = self._found(view)
+        found = self._found(view, catalog)
         if found is None:
             try:
                 with refusing(view.name):
                     found = self._opened(view, catalog)
             except ViewRefused as error:
-                self._refused[view.number] = error
+                self._refused[view.number] = error, _columns(view, catalog)
                 raise
         return found
 
     def differs(self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]) -> str:
         """Why the state of a view is not of its plan; empty if it is, or there is none. Raises as `planned`."""
-        found = self._found(view)
+        found = self._found(view, catalog)
         kept = self._plans.fingerprints(view, catalog, self._engine) if found is None else found.fingerprints
         return differs(kept or self.planned(view, catalog).fingerprints, arrangements)
 
-    def _found(self, view: ViewDeclaration) -> Planned | None:
+    def _found(self, view: ViewDeclaration, catalog: Catalog) -> Planned | None:
         """The plan of a view if it is known here already; an error if it is known that it has none."""
         if (functions := self._engine.functions) != self._functions:
             self._functions = functions
             self.forget()
-        if view.number in self._refused:
-            raise self._refused[view.number]
-        found = self._known.get(view.number)
-        return (
-            found if found is not None and found.shares == view.shares else None
-        )  # others may have built all again
+        columns = _columns(view, catalog)
+        if view.number in self._refused and self._refused[view.number][1] == columns:
+            raise self._refused[view.number][0]
+        known = self._known.get(view.number)
+        if known is None or known.columns != columns or known.planned.shares != view.shares:
+            return None  # another process may have built all again
+        return known.planned
 
     def keep(self, view: ViewDeclaration, plan: Plan, catalog: Catalog) -> None:
         """Tick a view that was declared just now by the plan that it was declared with.
@@ -114,7 +130,14 @@ class Planning:
         """Note the plan of a view; its fingerprints are known if it was kept, else it is kept from now on."""
         made = split(plan, lambda state, _: view.shares.get(state))
         own, shared = known or self._engine.fingerprints(made)
-        planned = self._known[view.number] = Planned(view.state, view.shares, made, own, shared)
+        planned = Planned(view.state, view.shares, made, own, shared)
+        self._known[view.number] = _Known(planned, _columns(view, catalog))
         if known is None:
             self._plans.keep(view, catalog, self._engine, plan, planned)
         return planned
+
+
+def _columns(view: ViewDeclaration, catalog: Catalog) -> Columns:
+    altered = catalog.alterations(view.inputs)
+    known = {name: catalog.relations[name].seen(view.seen.get(name, 0)) for name in altered}
+    return {name: tuple(each for each in columns if view.names(name, each.name)) for name, columns in known.items()}

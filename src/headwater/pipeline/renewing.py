@@ -12,12 +12,11 @@ from headwater.catalog.catalog import Catalog
 from headwater.catalog.view import ViewDeclaration
 from headwater.errors import ViewRefused
 from headwater.pipeline.planning import Planning
+from headwater.pipeline.replacing import check_unread, types_of
 from headwater.pipeline.sharing import Sharing
 from headwater.pipeline.views import described
 from headwater.plan.arrangement_key import arrangement_key
 from headwater.plan.operators import Keyed
-from headwater.schema import Schema
-from headwater.schema.types import DataType
 from headwater.store import Faults
 from headwater.tick.faults import refusing
 from headwater.tick.history import otherwise
@@ -52,12 +51,18 @@ class Renewing:
     def rebuilt(
         self, view: ViewDeclaration, catalog: Catalog, arrangements: Mapping[str, Any]
     ) -> Iterator[Amendment]:
-        """How a view is made anew on demand, with those that count on that no row of it ever disappears."""
+        """How a view is made anew on demand, with those that count on that no row of it ever disappears.
+
+        It takes in the columns that topics have come to have.
+        """
         if view.state not in arrangements:
             return
         found = otherwise(catalog, arrangements, lambda each: _ASKED if each.name == view.name else "")
         for name, reason in found.items():
-            for amendment in self.renewal(catalog.views[name], reason, catalog, arrangements):
+            again = catalog.views[name]
+            if name == view.name:  # whoever asks takes in the columns that have come
+                again = replace(again, seen=catalog.alterations(view.inputs))
+            for amendment in self.renewal(again, reason, catalog, arrangements):
                 catalog = amendment.on(catalog)
                 yield amendment
 
@@ -82,9 +87,10 @@ class Renewing:
         steady = tuple(name for name, each in candidates.items() if each is None or each.appends_only)
         view = replace(view, steady=steady)
         plan, schema = self._planning.again(view, catalog)
-        if _types(schema) != _types(view.schema):  # a function returns something else
-            _check_unread(view, schema, catalog)
+        if types_of(schema) != types_of(view.schema):  # a function returns something else, or a column is wider
+            check_unread(view, schema, catalog)
             view = replace(view, schema=schema)
+        view = replace(view, reads={name: columns for name, columns in plan.reads if name in view.reads})
         appends_only, lines = described(plan)
         again = replace(view, by=arrangement_key(plan), appends_only=appends_only and view.appends_only, plan=lines)
         known: dict[str, Keyed] = {}
@@ -92,16 +98,3 @@ class Renewing:
             distrusted = view.shared.keys() if view.number in self._faults.known() else frozenset()
             known = self._sharing.known(plan, catalog, arrangements, distrusted)
         return self._sharing.among(again, plan, known, catalog)
-
-
-def _types(schema: Schema) -> list[tuple[str, DataType]]:
-    return [(column.name, column.type) for column in schema]
-
-
-def _check_unread(view: ViewDeclaration, schema: Schema, catalog: Catalog) -> None:
-    """An error if a view gets columns of other types although others read it, which were planned on those."""
-    readers = [each.base for each in catalog.views.values() if view.base in each.inputs]
-    if readers:
-        told = ", ".join(sorted({*readers}))
-        msg = f"its columns would become {schema.ddl}, and {told} reads it as {view.schema.ddl}"
-        raise ViewRefused(msg, where=view.base, hint="drop what reads it, replace it and declare that anew")

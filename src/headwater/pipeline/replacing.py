@@ -13,6 +13,8 @@ from headwater.errors import DeclarationChanged, HeadwaterError, ViewRefused
 from headwater.pipeline.views import View, declaration
 from headwater.plan.operators import Plan
 from headwater.plan.sql_text import same_sql
+from headwater.schema import Schema
+from headwater.schema.types import DataType
 from headwater.store import Store
 
 if TYPE_CHECKING:
@@ -107,8 +109,22 @@ def _check_readers(parts: SparkParts, catalog: Catalog, old: ViewDeclaration, ma
     changing = {old.name: old.schema}
     for name in catalog.readers(old.name):  # rows of a view that is replaced disappear
         view = catalog.views[name]
-        plan, schema = parts.planning.plan(name, view.sql, catalog, changing)
+        plan, schema = parts.planning.plan(name, view.sql, catalog, changing, view.seen)
         if declaration(name, view.sql, view.key, plan, schema, view.on_error).plan != view.plan:
             msg = f"{name} counts on that no row of it ever disappears"
             raise HeadwaterError(msg, where=old.name, hint=f"drop {name} first, and declare it again afterwards")
         changing[name] = schema
+
+
+def types_of(schema: Schema) -> list[tuple[str, DataType]]:
+    """The names and types of columns, by which others plan."""
+    return [(column.name, column.type) for column in schema]
+
+
+def check_unread(view: ViewDeclaration, schema: Schema, catalog: Catalog) -> None:
+    """An error if a view gets columns of other types although others read it, which were planned on those."""
+    readers = [each.base for each in catalog.views.values() if view.base in each.inputs]
+    if readers:
+        told = ", ".join(sorted({*readers}))
+        msg = f"its columns would become {schema.ddl}, and {told} reads it as {view.schema.ddl}"
+        raise ViewRefused(msg, where=view.base, hint="drop what reads it, replace it and declare that anew")

@@ -34,10 +34,12 @@ class Sharing:
     def new(
         self, view: ViewDeclaration, plan: Plan, catalog: Catalog, arrangements: Mapping[str, Any]
     ) -> ViewDeclaration:
-        """A view that is declared now: the views that it can count on, and what it shares with others."""
-        found = map(catalog.find, plan.inputs)
-        steady = (each.name for each in found if each and each.kind == VIEW and catalog.appends_only(each.name))
-        view = replace(view, steady=tuple(steady))
+        """A view that is declared now: what it counts on and knows of what it reads, and what it shares."""
+        found = [each for each in map(catalog.find, plan.inputs) if each is not None]
+        steady = (each.name for each in found if each.kind == VIEW and catalog.appends_only(each.name))
+        topics = {each.name for each in found if each.topic is not None}
+        reads = {name: columns for name, columns in plan.reads if name in topics}
+        view = replace(view, steady=tuple(steady), reads=reads, seen=catalog.alterations(plan.inputs))
         return self.among(view, plan, {} if view.sets_aside else self.known(plan, catalog, arrangements), catalog)
 
     def among(

@@ -138,6 +138,7 @@ class _Picture:
             suspended=_told(suspension),
             replacement=self._replacement(view),
             begins=dict(self._begins(view)),
+            unseen=self._pipeline._relations.catalog().unseen(view),
         )
 
     def _suspension(self, view: ViewDeclaration) -> Suspension | None:

@@ -252,13 +252,15 @@ class Keyed:
 class Plan:
     """A view's plan: the tree, whose output columns are called `names`; whether rows never disappear.
 
-    `mentions` are the relations that the query names, also those that it turns out not to need.
+    `mentions` are the relations that the query names, also those that it turns out not to need; `reads` are the
+    columns of each that it cannot do without.
     """
 
     root: Node
     names: tuple[str, ...]
     appends_only: bool
     mentions: tuple[str, ...] = ()
+    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def walk(self) -> Iterator[Node]:
         """Every operator, inputs first."""

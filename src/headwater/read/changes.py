@@ -236,6 +236,7 @@ class Changes:
         """Go on with what replaced the relation, if that has the same columns."""
         found, known = self._relations.find(self._relation.name), self._relation
         if found is not None and found.number == known.number:
+            self._relation = found  # which may have been altered
             return
         chain, others = found, []
         while chain is not None and chain.number != known.number:
@@ -299,7 +300,7 @@ class Changes:
     def _ticks(self, numbers: list[int]) -> Iterator[tuple[int, Cut]]:
         """The ticks to come and their cuts: those that are kept, or all, if a cursor has had them kept."""
         if self._is_held_by_cursor:
-            while found := self._cuts(self._at, limit=_TICKS):
+            while found := [each for each in self._cuts(self._at, limit=_TICKS) if each[0] <= numbers[-1]]:
                 yield from found
             return
         for number in numbers:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.catalog.relation import Relation
-from headwater.change import HASH, WEIGHT
+from headwater.change import WEIGHT
 from headwater.change.gather import Indices, gather
+from headwater.change.keys import hashed_schema
 from headwater.log import Cut, Log, Records
 from headwater.read.batches import bounded, grouped, rows_of_a_batch
 from headwater.read.version import Version
@@ -84,7 +85,7 @@ class Contents:
             for partition in range(relation.topic.partitions):
                 start, end = after.end(name, partition), until.end(name, partition)
                 if start < end:
-                    yield from self._log.read(name, partition, start, end)
+                    yield from self._log.read(name, partition, start, end, columns=relation.records)
 
     def lost_behind(self, relation: Relation, cut: Cut) -> bool:
         """Whether records that came after a cut are gone: the topic's log begins later."""
@@ -95,8 +96,7 @@ class Contents:
         )
 
     def _arrangement(self, relation: Relation, detail: Mapping[str, Any]) -> Arrangement:
-        schema = pa.schema([*relation.schema.stored, pa.field(HASH, pa.int64()), _WEIGHT])
-        return Arrangement(self._files, schema, Manifest.from_dict(detail).runs)
+        return Arrangement(self._files, hashed_schema(relation.stored), Manifest.from_dict(detail).runs)
 
 
 def repeated(weighted: pa.Table, relation: Relation) -> pa.Table:

@@ -66,17 +66,33 @@ _MICROSECONDS = 6
 
 def parse(text: str) -> Schema:
     """The schema that the DDL describes; SchemaError with the place, a caret and a hint if it is none."""
+    return _parser(text).schema()
+
+
+def parse_with_defaults(text: str) -> tuple[Schema, dict[str, str]]:
+    """The same of a topic, whose columns may have constants behind DEFAULT: those too, by column, as texts.
+
+    A constant is a number, a text, TRUE or FALSE; of other types it is given as a text. NULL is none.
+    """
+    parser = _parser(text, defaults=True)
+    return parser.schema(), parser.defaults
+
+
+def _parser(text: str, *, defaults: bool = False) -> _Parser:
     if not isinstance(text, str):
         what = f"a schema is DDL text, got {type(text).__name__}"
         raise SchemaError(what, hint="for example 'id BIGINT, name STRING'")
-    return _Parser(text).schema()
+    return _Parser(text, defaults=defaults)
 
 
 class _Parser:
     """Recursive descent over the tokens; each method reads one construct and leaves the rest."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, defaults: bool) -> None:
+        self.defaults: dict[str, str] = {}
         self._text = text
+        self._takes_defaults = defaults
+        self._depth = 0
         self._tokens = list(tokenize(text))
         self._next = 0
         self._readers: dict[str, Callable[[Token], types.DataType]] = {
@@ -125,7 +141,24 @@ class _Parser:
         if self._accept("NOT"):
             self._expect("NULL")
             nullable = False
+        if self._takes_defaults and not self._depth and self._accept("DEFAULT"):
+            self._default(name)
         return Column(name, column_type, nullable, self._comment())
+
+    def _default(self, name: str) -> None:
+        """Read the constant of a column."""
+        minus = "-" if self._accept("-") else ""
+        token = self._peek()
+        is_null = token.kind == "word" and token.value.upper() == "NULL"
+        is_word = token.kind == "word" and token.value.upper() in {"TRUE", "FALSE"}
+        if not (is_null or is_word or token.kind == "number" or (token.kind == "text" and not minus)):
+            hint = "a number, a text, TRUE or FALSE"
+            raise self._error(token, f"expected a constant, got {self._shown()}", hint)
+        value = minus + self._take().value
+        if token.kind == "number" and self._accept("."):
+            value += "." + (self._take().value if self._peek().kind == "number" else "0")
+        if not is_null:
+            self.defaults[name] = value.lower() if is_word else value
 
     def _name(self) -> str:
         token = self._peek()
@@ -181,7 +214,9 @@ class _Parser:
         self._expect("<")
         if self._accept(">"):
             return types.Struct(())
+        self._depth += 1
         fields = self._columns()
+        self._depth -= 1
         self._expect(">")
         return types.Struct(fields)
 
@@ -301,7 +336,7 @@ class _Parser:
         words = {
             "NULL": "columns are nullable unless they say NOT NULL",
             "NOT": "NOT NULL comes before COMMENT",
-            "DEFAULT": "defaults are not part of a schema",
+            "DEFAULT": "DEFAULT is for the columns of a topic, and comes after NOT NULL and before COMMENT",
             "COLLATE": "COLLATE comes right after STRING",
         }
         return words.get(self._peek().value.upper(), "separate columns with commas")

@@ -90,7 +90,7 @@ def _next(text: str, position: int) -> tuple[Token, int]:
     character = text[position]
     if character in "`'\"":
         raise error_at(text, position, f"this {character} is not closed", f"end it with {character}")
-    if character in "<>(),:.":
+    if character in "<>(),:." or (character == "-" and text[position + 1 : position + 2].isdigit()):
         return Token("mark", character, position), position + 1
     raise error_at(text, position, f"unexpected {character!r}", "put unusual names in back-quotes: `my name`")
 

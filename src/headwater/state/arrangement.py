@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
-from headwater.change.consolidate import combine, settled
+from headwater.change.columns import altered, conformed
+from headwater.change.consolidate import combine, consolidate, settled
 from headwater.change.gather import Indices, each_once
 from headwater.change.shape import shaped
 from headwater.state.files import StateFiles
@@ -21,7 +23,7 @@ SLICE_ROWS = 1 << 20
 
 
 class Arrangement:
-    """The sum of its runs. Immutable and safe for threads.
+    """The sum of its runs, of which some may be of before the table was altered. Immutable, and safe for threads.
 
     Every table that it gives has the columns of `schema`: those of the relation, `_hash`, `_weight`. Runs are
     opened when they are first needed, and stay open while the arrangement lives. All methods raise Unavailable if a
@@ -36,6 +38,7 @@ class Arrangement:
         self.runs = tuple(runs)
         self._files = files
         self._stored = schema
+        self._altered = altered(schema)
         self._columns: list[str] | None = None
         self._opened: dict[Run, OpenRun] = {}
 
@@ -45,7 +48,7 @@ class Arrangement:
         Rows that differ in other columns only may be there several times.
         """
         chosen = Arrangement(self._files, schema, self.runs)
-        chosen._stored = self._stored
+        chosen._stored, chosen._altered = self._stored, self._altered
         chosen._columns = [*columns, HASH, WEIGHT]
         return chosen
 
@@ -61,28 +64,43 @@ class Arrangement:
 
     def probe(self, hashes: Indices) -> pa.Table:
         """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
-        searches = [(run, search) for run, each in enumerate(self._searches(hashes)) for search in each]
-        batches = at_once(lambda each: each[1].find(self._columns), searches)
+        several = list(self._searches(hashes))
+        searches = [(run, search) for run, (_, each) in enumerate(several) for search in each]
+        opened = [each for each, _ in several]
+        earlier = {run for run, each in enumerate(opened) if self._is_earlier(each)}
+        batches = at_once(lambda each: each[1].find(None if each[0] in earlier else self._columns), searches)
         found = [(run, batch) for (run, _), batch in zip(searches, batches, strict=True) if batch.num_rows]
         if not found:
             return self.schema.empty_table()
+        if earlier:
+            return self._settled_apart(found, opened)
         found.sort(key=lambda each: [kind.id for kind in each[1].schema.types])  # what is packed alike
-        stored = self._stored if self._columns is None else pa.schema(map(self._stored.field, self._columns))
-        table = self._shaped(unpacked([batch for _, batch in found], stored))
+        table = self._shaped(unpacked([batch for _, batch in found], self._columns_of(self._stored)))
         source = np.repeat([run for run, _ in found], [batch.num_rows for _, batch in found])
         return settled(table, source, ordered=False)
 
+    def _settled_apart(self, found: Sequence[tuple[int, pa.RecordBatch]], opened: Sequence[OpenRun]) -> pa.Table:
+        """The consolidated rows of batches, each of a run, of which some have the columns of before."""
+        tables: list[pa.Table] = []
+        for run, several in groupby(found, key=lambda each: each[0]):
+            stored = opened[run].schema if self._is_earlier(opened[run]) else self._columns_of(self._stored)
+            tables.append(self._read(opened[run], unpacked([batch for _, batch in several], stored)))
+        source = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
+        whole = pa.concat_tables(tables)
+        return settled(whole, source, ordered=False) if whole.num_rows else whole
+
     def matches(self, hashes: Indices) -> int:
         """How many rows the runs have with any of these hashes; consolidated there may be fewer."""
-        return sum(search.matches() for searches in self._searches(hashes) for search in searches)
+        return sum(search.matches() for _, searches in self._searches(hashes) for search in searches)
 
-    def _searches(self, hashes: Indices) -> Iterator[list[Search]]:
-        """What to look for in each run that may have some of these hashes."""
+    def _searches(self, hashes: Indices) -> Iterator[tuple[OpenRun, list[Search]]]:
+        """The runs that may have some of these hashes, and what to look for in each."""
         wanted = each_once(hashes)
         for run in self.runs:
             first, last = np.searchsorted(wanted, run.low), np.searchsorted(wanted, run.high, side="right")
             if first < last:
-                yield self._open(run).searches(wanted[first:last])
+                opened = self._open(run)
+                yield opened, opened.searches(wanted[first:last])
 
     def scan(self, low: int = LOWEST, high: int = HIGHEST, rows: int = SLICE_ROWS) -> Iterator[pa.Table]:
         """The consolidated rows with these hashes, in order of hash, in tables of about so many rows.
@@ -122,10 +140,12 @@ class Arrangement:
 
     def _between(self, low: int, high: int) -> pa.Table:
         spans = self._spans(self.runs, low, high)
-        parts = [
-            self._shaped(opened.slice(start, end, self._columns)) for opened, start, end in spans if start < end
-        ]
+        parts = [self._slice(opened, start, end) for opened, start, end in spans if start < end]
         return combine(parts, ordered=True) if parts else self.schema.empty_table()
+
+    def _slice(self, opened: OpenRun, start: int, end: int) -> pa.Table:
+        columns = None if self._is_earlier(opened) else self._columns
+        return self._read(opened, opened.slice(start, end, columns))
 
     def _spans(self, runs: Iterable[Run], low: int, high: int) -> list[tuple[OpenRun, int, int]]:
         """Of every run that has hashes in the range: from which row to which."""
@@ -142,6 +162,20 @@ class Arrangement:
         if opened is None:
             opened = self._opened[run] = open_run(self._files, run, self._stored)
         return opened
+
+    def _is_earlier(self, opened: OpenRun) -> bool:
+        """Whether a run has the columns of a table that was altered since."""
+        return opened.altered != self._altered
+
+    def _read(self, opened: OpenRun, table: pa.Table) -> pa.Table:
+        """Rows of a run with this schema. Without a column that is gone, rows may be the same that were not."""
+        if self._is_earlier(opened):
+            rows = consolidate(conformed(table, self._stored))
+            table = rows if self._columns is None else rows.select(self._columns)
+        return self._shaped(table)
+
+    def _columns_of(self, stored: pa.Schema) -> pa.Schema:
+        return stored if self._columns is None else pa.schema(map(stored.field, self._columns))
 
     def _shaped(self, table: pa.Table) -> pa.Table:
         """The table with this schema: whether columns may be null is not the file's business."""

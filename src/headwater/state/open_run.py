@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.change import HASH
+from headwater.change.columns import altered, conformed
 from headwater.change.gather import Indices
 from headwater.files import disk_errors_told
 from headwater.lock import forget_in_child
@@ -53,6 +54,7 @@ class OpenRun:
             msg = "its streams are none, or have other columns"
             raise ValueError(msg)
         self.schema = schemas[0]
+        self.altered = altered(self.schema)
         self._checked = [CheckedBatch(batch, blocks, stream.address) for batch in self._batches]
         for checked, batch in zip(self._checked, self._batches, strict=True):
             checked.hashes((0, batch.num_rows - 1))
@@ -193,7 +195,11 @@ _cache = _Cache()
 
 
 def open_run(files: StateFiles, run: Run, schema: pa.Schema) -> OpenRun:
-    """The run's rows; StateDamaged if its file is missing or is not what it was, or has other columns."""
+    """The run's rows; StateDamaged if its file is missing or is not what it was, or has other columns.
+
+    One of a table that was altered since may have the columns of before; `DeclarationChanged`, to be tried again,
+    if it has those of after.
+    """
     try:
         opened = _cache.get(files, run)
     except FileNotFoundError as error:
@@ -204,6 +210,9 @@ def open_run(files: StateFiles, run: Run, schema: pa.Schema) -> OpenRun:
                 raise
         raise damaged(files, run.file, f"the run cannot be read: {error}", byte=run.offset) from error
     given = opened.schema
+    if opened.altered != altered(schema):
+        conformed(given.empty_table(), schema)  # or it cannot be
+        return opened
     if not given.equals(schema) and (given.names != schema.names or given.types != schema.types):
         msg = f"the run has other columns: {_columns(given)}, not {_columns(schema)}"
         raise damaged(files, run.file, msg, byte=run.offset)

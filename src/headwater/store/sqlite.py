@@ -65,6 +65,13 @@ def _declaration(name: str, kind: str, number: int, text: str) -> Declaration:
     return Declaration(name, kind, number, opened(text, f"the declaration of {name}", name, kind))
 
 
+def _is_as_seen(connection: sqlite3.Connection, seen: Declaration) -> bool:
+    """Whether a declaration is what somebody has read of it."""
+    query = "SELECT name, kind, number, spec FROM declarations WHERE number = ?"
+    row = connection.execute(query, (seen.number,)).fetchone()
+    return row is not None and _declaration(*row) == seen
+
+
 def _detail(arrangement: str, tick: int, text: str) -> Mapping[str, Any]:
     return opened(text, f"{arrangement} at tick {tick}", tick, arrangement)
 
@@ -178,11 +185,13 @@ class SqliteStore(SqliteTransactions):
                 forget_of(connection, declaration.number)
         return found.rowcount > 0
 
-    def amend(self, declaration: Declaration) -> bool:
+    def amend(self, declaration: Declaration, *, seen: Declaration | None = None) -> bool:
         """See `Store.amend`."""
         text = sealed(declaration.spec, declaration.name, declaration.kind)
         known = (text, declaration.number, declaration.name)
         with self._database.write() as connection:
+            if seen is not None and not _is_as_seen(connection, seen):
+                return False
             found = connection.execute("UPDATE declarations SET spec = ? WHERE number = ? AND name = ?", known)
         return found.rowcount > 0
 

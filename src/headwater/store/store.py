@@ -68,8 +68,11 @@ class Store(Protocol):
         """Take a declaration away, and the cursors on it; False, and nothing has changed, if it is not there so."""
         ...
 
-    def amend(self, declaration: Declaration) -> bool:
-        """Change the spec of a declaration; False, and nothing has changed, if it is gone or has another name."""
+    def amend(self, declaration: Declaration, *, seen: Declaration | None = None) -> bool:
+        """Change the spec of a declaration; False, and nothing has changed, if it is gone or has another name.
+
+        Nor if it is not as it was `seen`, if that is given.
+        """
         ...
 
     def decide(

@@ -127,7 +127,8 @@ class Computation:
         if FromLog(relation, self._log, self._after, self._until).rows <= self._small_rows:
             change = table_change(relation, self._log, self._state, self._after, self._until)
         else:
-            recorded = self._log.slices(relation.name, after=self._after, until=self._until)
+            after, until = self._after, self._until
+            recorded = self._log.slices(relation.name, after=after, until=until, columns=relation.records)
             self._large(arrangement_of(relation), {}, filling=False).table(relation, recorded)
         return self._change_of(relation, change)
 

@@ -42,12 +42,15 @@ from headwater.tick.state import TickState
 from headwater.tick.sweep import clear_scratch, clear_tick, expire, sweep
 from headwater.tick.threads import Threads
 from headwater.tick.views import Views
+from headwater.topics import TopicDeclaration
 
 SMALL_ROWS = 20_000
 """A view whose inputs changed by no more rows is computed in this process."""
 VIEW_SECONDS = 600.0
 """A view that does not come to an end is given up after so long, and later if it has many rows to look at."""
 _THREADS = 4
+_TRIES = 20
+"""So often a tick is decided anew since what is declared has become another meanwhile."""
 _SWEEP_EVERY = 10
 
 
@@ -131,13 +134,14 @@ class Driver:
     def tick(self) -> Tick | None:
         """Take what is new into every view; None if there is nothing new and nothing to fill."""
         with self._busy, quiet():
-            self._failed = False
+            self._failed, tries = False, 0
             while True:
                 self._known = set()
                 try:
                     return self._tick()
-                except DeclarationChanged as error:  # a replacement was given up in the moment of its switch
-                    if not error.retry:
+                except DeclarationChanged as error:  # as a topic that was altered in this moment
+                    tries += 1
+                    if not error.retry or tries == _TRIES:
                         raise
                 except EntryDamaged:
                     self._checked = 0  # look at everything before the next tick
@@ -238,6 +242,7 @@ class Driver:
         """What a tick has to do, by one catalog, which it goes by to its end; None if there is nothing."""
         after = known_cut(last, catalog.topics)
         cut = self._log.cut(list(catalog.topics), after=after, target=self._max_rows)
+        self._check_unaltered(catalog, after, cut)
         before = decided.before
         views = Views(
             catalog,
@@ -259,6 +264,17 @@ class Driver:
         return _Work(
             number, cut, after, catalog, before or {}, views, state, before is None, found.lost, found.reason
         )
+
+    def _check_unaltered(self, catalog: Catalog, after: Cut, cut: Cut) -> None:
+        """Records of a cut may be of a topic that was altered since the catalog was read: then all is decided anew.
+
+        If it was not, they cannot: whoever writes with the columns of an altered topic has read so in the store.
+        """
+        for name in {topic for (topic, partition), end in cut.ends.items() if end > after.end(topic, partition)}:
+            stored, known = self._store.find(name), catalog.relations[name].alterations.number
+            if stored is not None and TopicDeclaration.altered_in(stored.spec) > known:
+                msg = "the topic was altered in this moment"
+                raise DeclarationChanged(msg, where=name, hint="tick again", retry=True)
 
     @property
     def merging(self) -> bool:
@@ -325,6 +341,7 @@ class Driver:
             "rewritten": merged.rewritten,
             "meaning": self.engine.meaning,
             "topics": dict(work.catalog.topics),
+            "altered": work.catalog.alterations(work.catalog.topics),
             **outcome.detail(),
         }
         if work.reason:

@@ -75,7 +75,8 @@ class FromLog:
 
     def _recorded(self) -> list[LogSlice]:
         assert self._relation.topic is not None
-        return self._log.slices(self._relation.topic.name, after=self._after, until=self._until)
+        topic, columns = self._relation.topic.name, self._relation.records
+        return self._log.slices(topic, after=self._after, until=self._until, columns=columns)
 
 
 def is_complete(relation: Relation, log: Log, after: Cut) -> bool:

@@ -18,7 +18,7 @@ from headwater.topics.record_view import as_log_rows
 
 def columns_of(relation: Relation) -> pa.Schema:
     """The columns of a relation's rows in a tick, all of them nullable."""
-    return relation.nullable
+    return relation.stored
 
 
 def arranged(relation: Relation) -> pa.Schema:
@@ -48,7 +48,8 @@ def table_change(relation: Relation, log: Log, state: TickState, after: Cut, unt
 
 def changed(relation: Relation, records: pa.Table, old: Arrangement) -> pa.Table:
     """What records change in a table."""
-    return keyed_changes(records, relation.key, old) if relation.key else multiset_changes(records, old)
+    change = keyed_changes(records, relation.key, old) if relation.key else multiset_changes(records, old)
+    return pa.Table.from_arrays(change.columns, schema=arranged(relation))  # with its marks
 
 
 def table_records(relation: Relation, records: Iterator[Records]) -> pa.Table:
@@ -85,4 +86,4 @@ def _between(relation: Relation, log: Log, after: Cut, until: Cut) -> Iterator[R
     for partition in range(topic.partitions):
         start, end = after.end(topic.name, partition), until.end(topic.name, partition)
         if start < end:
-            yield from log.read(topic.name, partition, start, end)
+            yield from log.read(topic.name, partition, start, end, columns=relation.records)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from headwater.errors import HeadwaterError
-from headwater.schema import Schema, check_topic, parse
+from headwater.change.columns import OPERATION, constant, marked
+from headwater.errors import HeadwaterError, SchemaError
+from headwater.schema import Schema, check, check_topic, parse, parse_with_defaults
+from headwater.topics.alterations import NEVER_ALTERED, Alterations
 
 Kind = Literal["stream", "table"]
 DEAD_LETTERS = "__dead_letters"
 LETTER = parse("reason STRING, column STRING, raw STRING, origin STRING")
-OPERATION = "_op"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 
@@ -33,7 +34,10 @@ def topic_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeclaration:
-    """A topic's kind, columns, key and promises. `as_dict` and `from_dict` are inverse."""
+    """A topic's kind, columns, key and promises. `as_dict` and `from_dict` are inverse.
+
+    `defaults` are what rows have, in some columns, that were written before those were there, as texts.
+    """
 
     name: str
     kind: Kind
@@ -44,6 +48,8 @@ class TopicDeclaration:
     lateness: str | None = None
     on_error: str = "refuse"
     durability: str = "fsync"
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    alterations: Alterations = NEVER_ALTERED
 
     @classmethod
     def check(
@@ -61,7 +67,7 @@ class TopicDeclaration:
     ) -> TopicDeclaration:
         """The declaration that a user means, or an error that says what is wrong with it."""
         name = topic_name(name)
-        columns = parse(schema)
+        columns, defaults = checked_columns(schema)
         if key is not None and not isinstance(key, str | list | tuple):
             msg = f"key is {key!r}"
             raise HeadwaterError(msg, where=name, hint="give the names of columns")
@@ -80,11 +86,12 @@ class TopicDeclaration:
             partitions=partitions,
             on_error=on_error,
             durability=durability,
+            defaults=defaults,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """The declaration as JSON-ready data, without its name and kind."""
-        return {
+        made: dict[str, Any] = {
             "schema": self.schema.ddl,
             "key": list(self.key),
             "partitions": self.partitions,
@@ -93,18 +100,31 @@ class TopicDeclaration:
             "on_error": self.on_error,
             "durability": self.durability,
         }
+        if self.defaults:
+            made["defaults"] = dict(self.defaults)
+        if self.alterations.number:
+            made["altered"] = self.alterations.as_dict()
+        return made
 
     @classmethod
     def from_dict(cls, name: str, kind: Kind, data: Mapping[str, Any]) -> TopicDeclaration:
         """Read what `as_dict` gave."""
         fields = {**data, "schema": parse(data["schema"]), "key": tuple(data["key"])}
-        return cls(name=name, kind=kind, **fields)
+        altered = fields.pop("altered", None)
+        alterations = NEVER_ALTERED if altered is None else Alterations.from_dict(altered)
+        return cls(name=name, kind=kind, alterations=alterations, **fields)
+
+    @staticmethod
+    def altered_in(data: Mapping[str, Any]) -> int:
+        """How often a topic was altered of which `as_dict` gave this."""
+        return int(data.get("altered", {}).get("number", 0))
 
     @property
     def stored_schema(self) -> pa.Schema:
         """How records lie in the log: what was done, then the columns, all of them nullable for deletes' sake."""
-        columns = [pa.field(field.name, field.type) for field in self.schema.arrow]
-        return pa.schema([pa.field(OPERATION, pa.int8(), nullable=False), *columns])
+        columns = [pa.field(each.name, each.type) for each in self.schema.arrow]
+        schema = pa.schema([pa.field(OPERATION, pa.int8(), nullable=False), *columns])
+        return marked(schema, self.alterations.number, self.alterations.ids, self.defaults)
 
     @property
     def promises(self) -> str:
@@ -113,7 +133,14 @@ class TopicDeclaration:
         The names of columns are the same in any case, and comments are nothing. Folders may have an event time from
         when that was accepted and did nothing.
         """
-        plain = replace(self, schema=self.schema.without_comments, event_time=None, lateness=None)
+        plain = replace(
+            self,
+            schema=self.schema.without_comments,
+            event_time=None,
+            lateness=None,
+            defaults={},
+            alterations=NEVER_ALTERED,
+        )
         return json.dumps(plain.as_dict(), sort_keys=True).lower()
 
     def dead_letters(self) -> TopicDeclaration:
@@ -124,6 +151,22 @@ class TopicDeclaration:
             schema=LETTER,
             durability=self.durability,
         )
+
+
+def checked_columns(schema: str) -> tuple[Schema, dict[str, str]]:
+    """The columns of a topic, and the defaults of some; SchemaError for a default that its column cannot have."""
+    columns, defaults = parse_with_defaults(schema)
+    for name, text in defaults.items():
+        column = columns.column(name)
+        try:
+            value = constant(text, column.type.arrow).as_py()
+            bad = check(Schema((column,)), [{name: value}]).bad
+        except (pa.ArrowException, NotImplementedError, ValueError) as error:
+            msg = f"{text!r} is no {column.type.ddl}: {error}"
+            raise SchemaError(msg, column=name, hint="give a constant of the column's type") from None
+        if bad:
+            raise SchemaError(bad[0].reason, column=name, hint="give a constant of the column's type")
+    return columns, defaults
 
 
 def _one_of(where: str, argument: str, value: object, allowed: tuple[str, ...]) -> None:

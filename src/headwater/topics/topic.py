@@ -39,6 +39,9 @@ class Topic:
 
     Rows are checked before anything is stored: with `on_error="refuse"` the first bad one raises `SchemaError` and
     nothing of the batch is stored; with `"dead_letter"` exactly the bad ones go to `<topic>__dead_letters`.
+
+    It takes rows with the columns that it was opened with, also after the topic was altered, by whatever process:
+    they become rows of the altered topic. What it reads has the columns that the topic has come to have.
     """
 
     def __init__(
@@ -48,12 +51,14 @@ class Topic:
         log: Log,
         timezone: str,
         open_letters: Callable[[TopicDeclaration], object] | None = None,
+        newest: Callable[[str], Topic] | None = None,
     ) -> None:
         self.declaration = declaration
         self.number = number
         self.log = log
         self._timezone = timezone
         self._open_letters = open_letters
+        self._newest = newest
         self._stored_schema = declaration.stored_schema  # kept: every append needs it
         self._turn = itertools.count(random.randrange(declaration.partitions))  # noqa: S311  only spreads load
 
@@ -198,10 +203,12 @@ class Topic:
         self.check_current()
         after = Cut(0, {(self.name, number): start for number, start in nexts.items()})
         cut = self.log.cut([self.name], after=after)
+        topic = self if self._newest is None else self._newest(self.name)  # whatever is in the cut, it knows of
+        columns = topic.declaration.stored_schema
         for number, start in list(nexts.items()):
-            for records in self.log.read(self.name, number, start, cut.end(self.name, number)):
+            for records in self.log.read(self.name, number, start, cut.end(self.name, number), columns=columns):
                 nexts[number] = records.end
-                yield as_log_table(records, self.schema)
+                yield as_log_table(records, topic.schema)
 
     def log_schema(self) -> pa.Schema:
         """The columns that `tail` gives."""

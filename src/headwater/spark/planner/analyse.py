@@ -22,6 +22,7 @@ from headwater.schema.types import Void
 from headwater.spark.catalyst import Catalyst, Java, label
 from headwater.spark.evaluator.failure import evaluation_failed
 from headwater.spark.planner.build import Builder, KnownRelation
+from headwater.spark.planner.columns_read import columns_read
 from headwater.spark.planner.expression_ids import ExpressionIds
 from headwater.spark.planner.refusals import Refusals
 from headwater.spark.planner.rewrite import rewritten
@@ -83,7 +84,13 @@ class Analyser:
         shown = {each.name: each for each in root.output}
         root = _select(root, [shown[each] for each in outputs])
         mentions = [name for name in self.catalyst.views(analysed) if name in self._registered]
-        return Plan(root, schema.names, not builder.retracts(root), tuple(mentions)), schema
+        reads = columns_read(sql, self.catalyst.tree(analysed), self._columns)
+        return Plan(root, schema.names, not builder.retracts(root), tuple(mentions), reads), schema
+
+    @property
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        """Those of the relations that are known to Spark."""
+        return {name: known.schema.names for name, known in self._registered.items()}
 
     def _analysed(self, name: str, sql: str, relation: Resolve) -> Java:
         named: dict[str, None] = {}
