@@ -9,7 +9,7 @@ import pytest
 
 import headwater as hw
 from headwater.testing import assert_same_as_batch
-from tests.inside import driver_of
+from tests.inside import driver_of, log_of
 
 pytestmark = pytest.mark.spark
 
@@ -149,3 +149,22 @@ def test_old_versions_and_changes_have_the_columns_of_now(shop: Shop) -> None:
             weight = row.pop("_weight") + 0 * row.pop("_tick")
             summed[repr(row)] = summed.get(repr(row), 0) + weight
     assert sorted(row for row, weight in summed.items() if weight) == [repr(row) for row in shop.content("orders")]
+
+
+@pytest.mark.parametrize("shop", ["small"], indirect=True)
+def test_a_wider_column_is_refused_where_a_view_could_not_be_made_anew(shop: Shop) -> None:
+    shop.pipeline.view("total", "SELECT sum(most) AS most FROM revenue")
+    with pytest.raises(hw.ViewRefused, match="total reads it as"):
+        shop.alter(ORDERS.replace("cents INT", "cents BIGINT"))
+    shop.clicks = shop.pipeline.alter("clicks", "id BIGINT, page STRING, more INT")
+    shop.clicks.append([{"id": n, "page": "p", "more": n} for n in range(4)])
+    for partition in range(2):
+        log_of(shop.pipeline).trim("clicks", partition, 1 << 40)
+    with pytest.raises(
+        hw.HeadwaterError, match="seen would have to be made anew, and the log has lost the beginning"
+    ):
+        shop.pipeline.alter("clicks", "id DOUBLE, page STRING, more INT")
+    assert (
+        shop.pipeline.alter("clicks", "id BIGINT, page STRING, more DOUBLE").schema.column("more").type.ddl
+        == "DOUBLE"
+    )
