@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: setup demo test check docs docs-picture mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
-	bench-load bench-plots bench-spent clean
+	bench-load bench-plots bench-spent bench-views clean
 
 setup: .venv/.installed
 
@@ -69,7 +69,7 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.tick.bad_views --ways 200 $(if $(SEED),--seed $(SEED))
 	@HEADWATER_THOROUGH=10 $(if $(SEED),SEED=$(SEED)) $(PYTEST) --area crash,views -m "not own_spark" --timeout 36000
 
-bench: bench-log bench-tick bench-latency bench-load bench-change bench-nexmark bench-plots
+bench: bench-log bench-tick bench-views bench-latency bench-load bench-change bench-nexmark bench-plots
 
 # QUICK=1 runs a shorter form of those on latency, load, change and Nexmark.
 QUICK_FORM := $(if $(QUICK),--quick)
@@ -85,6 +85,10 @@ bench-tick: .venv/.tested
 # The same small change over TPC-H at scale factors 1 and 10; needs about 50 GB of disk.
 bench-change: .venv/.tested
 	@$(BIN)/python -m bench.change --recompute $(QUICK_FORM)
+
+# Many views: what those cost that have nothing to do, a tick that touches all, and the first tick of a process.
+bench-views: .venv/.tested
+	@$(BIN)/python -m bench.views $(QUICK_FORM)
 
 # Every query of Nexmark against Flink SQL and Spark's batch; installs Flink into bench/.cache; needs Java and Maven.
 bench-nexmark: .venv/.tested

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -53,6 +54,17 @@ class StoreContract(CursorContract):
         assert again.number > first.number
         store.forget(first)
         assert store.declarations()["orders"] == again
+
+    def test_what_another_process_declares_amends_or_forgets_is_seen(self, store: Store, open_store: Open) -> None:
+        other = open_store()
+        assert store.declarations() == {}
+        first = other.declare("orders", "view", {"n": 1})
+        assert store.declarations() == {"orders": first}
+        amended = replace(first, spec={"n": 2})
+        assert other.amend(amended)
+        assert store.declarations() == {"orders": amended}
+        assert other.forget(amended)
+        assert store.declarations() == {}
 
     def test_of_many_who_declare_differently_at_once_exactly_one_wins(self, open_store: Open) -> None:
         outcomes: list[str] = []

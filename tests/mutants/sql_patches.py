@@ -185,8 +185,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "what is shared and was not kept up is made anew",
         "tick/history.py",
-        " if not is_shared(name) or owner_of(name) in kept",
-        " if True",
+        "        gone = left_by(last.detail, lambda: shared_in(arrangements)) | {\n",
+        "        gone = {\n",
         f"{_SHARE} nobody_kept_up",
     ),
     patch(
@@ -276,8 +276,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "a view grows only if nothing it reads can disappear",
         "tick/computation.py",
-        '            self._relations[name].kind in {"stream", "log"} for name in read\n',
-        "            True for name in read\n",
+        'self._relations[name].kind in {"stream", "log"} for name in split.grows_with',
+        "True for name in split.grows_with",
         f"{_FAST} need_more_rows",
     ),
     patch(
@@ -493,8 +493,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "state of another plan is not gone on with",
         "tick/deciding.py",
-        "        return self._renewed(catalog, before, stale, again)\n",
-        "        return Decided(before, stale, again)\n",
+        "        return self._renewed(now, stale, again)\n",
+        "        return Decided(now.before, stale, again)\n",
         f"{_PLANS} made_anew_alone",
     ),
     patch(
@@ -542,7 +542,7 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "a view that cannot be planned leaves the others alone",
         "tick/deciding.py",
-        "                failed[name] = as_told(error)\n",
+        "                refused[view.number] = as_told(error)\n",
         "                raise\n",
         f"{_PLANS} is_not_declared",
     ),
