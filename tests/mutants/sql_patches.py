@@ -554,6 +554,13 @@ SQL_PATCHES: tuple[Patch, ...] = (
         f"{_PLANNING} anything_else",
     ),
     patch(
+        "a plan is opened when its view is touched",
+        "pipeline/planning.py",
+        "        return differs(kept or self.planned(view, catalog).fingerprints, arrangements)\n",
+        "        return differs(self.planned(view, catalog).fingerprints, arrangements)\n",
+        f"{_PLANNING} ticks_touch",
+    ),
+    patch(
         "only what plans are made of is read",
         "spark/planner/kept_plan.py",
         '    "!*",\n',

@@ -131,6 +131,36 @@ def test_a_kept_plan_is_not_used_for_anything_else(shop: hw.Pipeline, planned: l
     assert first.read_bytes() == whole or opened() == []
 
 
+def test_a_process_opens_the_plans_of_the_views_that_its_ticks_touch(
+    shop: hw.Pipeline, planned: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.stream("refunds", "customer BIGINT, cents BIGINT").append([{"customer": 1, "cents": 5}])
+    shop.view("biggest", BIGGEST)
+    shop.view("refunded", BIGGEST.replace("orders", "refunds"))
+    shop.view("twice", "SELECT cents * 2 AS cents FROM refunded")
+    shop.tick()
+    shop.close()
+    opened: list[str] = []
+    read = KeptPlan.read
+
+    def reading(self: KeptPlan, key: str) -> object:
+        opened.append(Path(self._path).name)
+        return read(self, key)
+
+    monkeypatch.setattr(KeptPlan, "read", reading)
+    planned.clear()
+    with hw.Pipeline("shop", tmp_path / "shop") as other:
+        states = {n: f"v{each.number}" for n, each in store_of(other).declarations().items()}
+        topic_of(other, "orders").append([{"customer": 1, "cents": 100}])
+        other.tick()
+        assert opened == [states["biggest"]]
+        topic_of(other, "refunds").append([{"customer": 1, "cents": 7}])
+        other.tick()
+        assert opened == [states["biggest"], states["refunded"], states["twice"]]
+        assert_same_as_batch(other)
+    assert planned == []
+
+
 def test_nothing_is_read_that_is_no_part_of_a_plan(shop: hw.Pipeline, tmp_path: Path) -> None:
     catalyst = engine_of(shop).catalyst
     kept = KeptPlan(catalyst, str(tmp_path / "plan"))
