@@ -23,6 +23,11 @@ def store_of(pipeline: Any) -> SqliteStore:
     return found
 
 
+def database_of(pipeline: Any) -> Any:
+    """What its metadata is asked of."""
+    return store_of(pipeline)._database
+
+
 def log_of(pipeline: Any) -> EmbeddedLog:
     """Its log."""
     found: EmbeddedLog = pipeline._log

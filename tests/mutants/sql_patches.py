@@ -542,8 +542,8 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "a view that cannot be planned leaves the others alone",
         "tick/deciding.py",
-        "                refused[view.number] = as_told(error)\n",
-        "                raise\n",
+        "            refused[view.number] = as_told(error)\n",
+        "            raise\n",
         f"{_PLANS} is_not_declared",
     ),
     patch(

@@ -527,8 +527,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "state is looked for under the names that it has now",
         "pipeline/planning.py",
-        " and found.shares == view.shares else None",
-        " else None",
+        " or known.planned.shares != view.shares:",
+        ":",
         "tests/pipeline/test_planning.py -k built_again",
     ),
     patch(

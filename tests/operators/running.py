@@ -70,7 +70,7 @@ class Running:
         """Take a change of each input; what changes in what it gives."""
         pairs = zip(self.node.exchanges, self.node.children, changes, strict=True)
         tables = [self._hashed(exchange, changed(child.output, change)) for exchange, child, change in pairs]
-        made = [self._made(tables, low, high) for low, high in self._bounds()]
+        made = [self.made_of(tables, low, high) for low, high in self._bounds()]
         self._filling = False
         for each in made:
             self._keep(each)
@@ -91,7 +91,7 @@ class Running:
         hashed = with_hash(present, exchange.key, matches=exchange.matches)
         return consolidate(hashed) if exchange.settles else hashed
 
-    def _made(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
+    def made_of(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
         inputs = [self._given(*each, low, high) for each in zip(self.node.exchanges, tables, strict=True)]
         states = [self.held(state.name, state.schema) for state in self.node.states]
         return self.node.operate(inputs, states, self._evaluate, filling=self._filling)

@@ -82,8 +82,8 @@ class Seen(Running):
         super().__init__(node, folder)
         self.pairs: set[Row] = set()
 
-    def _made(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
-        made = super()._made(tables, low, high)
+    def made_of(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
+        made = super().made_of(tables, low, high)
         for part in made.result:
             columns = [part.column(name).to_pylist() for name in self.node.schema.names]
             self.pairs.update(zip(*columns, strict=True))

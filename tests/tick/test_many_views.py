@@ -15,7 +15,7 @@ from headwater.store import TickRecord
 from headwater.tick.jobs import Job
 from tests.crash import shop
 from tests.crash.hand_engine import PLANS, drive
-from tests.inside import store_of, topic_of
+from tests.inside import database_of, store_of, topic_of
 
 
 @pytest.fixture
@@ -107,12 +107,12 @@ def test_a_driver_reads_of_the_store_only_what_others_may_have_changed(
     opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(40) as pipeline:
-        store = store_of(pipeline)
+        store, database = store_of(pipeline), database_of(pipeline)
         say(pipeline, "milk")
         asked: list[str] = []
         for name in ("arrangements", "last_tick", "ticks", "find"):
             monkeypatch.setattr(store, name, noting(asked, name, getattr(store, name)))
-        read = store._database.all
+        read = database.all
         rows: list[int] = []
 
         def reading(*given: Any) -> Any:
@@ -120,12 +120,12 @@ def test_a_driver_reads_of_the_store_only_what_others_may_have_changed(
             rows.append(len(found))
             return found
 
-        monkeypatch.setattr(store._database, "all", reading)
+        monkeypatch.setattr(database, "all", reading)
         topic_of(pipeline, "bag").append([{"word": "water", "n": 1}])
         rows.clear()
         asked.clear()
         pipeline.tick()
-        assert asked == []
+        assert asked == ["find"]  # the topic that moved may have been altered
         assert sum(rows) < 10
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from headwater.catalog.amendment import Amendment
@@ -127,21 +128,10 @@ class Deciding:
         All that is of its plan stays so, as ticks add to it, until something else is declared, or the state is read
         anew, or what plans depend on changes: so it is not asked again before.
         """
-        catalog, before, known = now.catalog, now.before, now.faults
+        catalog, before = now.catalog, now.before
         amendments, unable, faults = [*again], dict[int, HeadwaterError](), dict[int, str]()
         refused: dict[int, HeadwaterError] = {}
-
-        def why(view: ViewDeclaration) -> str:
-            if not view.number:  # it is to be declared only now
-                return ""
-            try:
-                return known.get(view.number) or self._planning.differs(view, now.catalog, before)
-            except Exception as error:
-                if is_the_pipelines(error):
-                    raise
-                refused[view.number] = as_told(error)
-                return ""
-
+        why = partial(self._differs, now, refused)
         for name, reason in otherwise(catalog, before, why).items():
             view = catalog.views[name]
             if not self._history.is_repeatable(catalog, name):
@@ -165,6 +155,18 @@ class Deciding:
         if not amendments and not unable:
             self._agreed = replace(now, refused=refused)
         return Decided(before, stale, tuple(amendments), refused | unable, faults)
+
+    def _differs(self, now: _Agreed, refused: dict[int, HeadwaterError], view: ViewDeclaration) -> str:
+        """Why the state of a view is not of its plan; empty if it is. That it has no plan is noted in `refused`."""
+        if not view.number:  # it is to be declared only now
+            return ""
+        try:
+            return now.faults.get(view.number) or self._planning.differs(view, now.catalog, now.before)
+        except Exception as error:
+            if is_the_pipelines(error):
+                raise
+            refused[view.number] = as_told(error)
+            return ""
 
     def left(self, catalog: Catalog, found: Arrangements) -> Collection[str]:
         """What is shared by no view any more, and is in the state still."""

@@ -108,9 +108,7 @@ class Driver:
         self.small_rows, self.view_seconds = SMALL_ROWS, VIEW_SECONDS
         self._store, self._log = store, log
         self._files, self._scratch, self._pins = files, scratch, pins
-        self._lease = lease
-        self._clock = clock
-        self.engine = engine
+        self._lease, self._clock, self.engine = lease, clock, engine
         self._find_catalog = catalog
         self._known: set[int] = set()
         self._retention = retention
@@ -254,7 +252,7 @@ class Driver:
             unable=decided.unable,
             left=self._deciding.left(catalog, found.found or {}),
         )
-        if not cut.rows and not views.due and before is not None and not found.lost:
+        if not cut.rows and not views.standing.due and before is not None and not found.lost:
             return None
         number = last.number + 1 if last else 1
         name = f"{epoch}-{number}-{uuid.uuid4().hex[:8]}"

@@ -23,10 +23,9 @@ from headwater.store import Declaration, LessThanNone, TickRecord
 from headwater.tick.attempts import Attempts
 from headwater.tick.computation import Computation, Since
 from headwater.tick.faults import is_the_pipelines, told
-from headwater.tick.history import suspensions
 from headwater.tick.jobs import LOOK, Gate, Job
 from headwater.tick.outcome import Outcome, ViewOutcome, Work
-from headwater.tick.relations import arrangement_of
+from headwater.tick.standing import Standing
 from headwater.tick.threads import Threads
 
 _ROWS_PER_SECOND = 1000
@@ -78,7 +77,7 @@ class Views:
 
     `oldest` is the oldest tick that is kept. What is `stale` cannot catch up any more, and is being made anew.
     What is `unable` to be computed, by the numbers of views, says why. What is `left` in the state was shared.
-    `due` is what has work although nothing came.
+    `standing` is how they stand before.
     """
 
     def __init__(
@@ -93,47 +92,20 @@ class Views:
         unable: Mapping[int, HeadwaterError] | None = None,
         left: Collection[str] = (),
     ) -> None:
-        self._unable = (
-            {name: unable[view.number] for name, view in catalog.views.items() if view.number in unable}
-            if unable
-            else {}
-        )
+        refused = unable or {}
+        views = catalog.views.items() if refused else ()
+        self._unable = {name: refused[view.number] for name, view in views if view.number in refused}
         self._left = left
         self._oldest = oldest
         self._stale = stale
         self._catalog = catalog
-        self._last = last
-        self._filled = before or {}
         self._attempts = attempts
-        self._before = {
-            name: each
-            for name, each in suspensions(last if before is not None else None).items()
-            if self._is_known(name, each)
-        }
+        self.standing = Standing(catalog, last, before, attempts)
         self._memory = Gate()
-
-    def _is_known(self, name: str, each: Suspension) -> bool:
-        """Whether it is still the same that was suspended."""
-        if name in self._catalog.shared:
-            return not each.since or name in self._filled
-        return name in self._catalog.views and self._catalog.views[name].number == each.number
-
-    @property
-    def due(self) -> list[str]:
-        """What is to be filled, or to catch up, or to be replaced, and may be now."""
-        behind = self._behind()
-        known = [name for name in behind if not self._before.get(name, _NOTHING).because]
-        due = [name for name in known if self._attempts.is_due(self._arrangement(name))]
-        return due + [name for name in self._catalog.switching if candidate_of(name) not in behind]
-
-    def _behind(self) -> list[str]:
-        """The views, and what they share, that have no rows yet or are suspended."""
-        states = self._catalog.states
-        return [*{*(states[each] for each in states.keys() - self._filled.keys()), *self._before}]
 
     def is_news(self, outcome: Outcome) -> bool:
         """Whether other views are suspended than before, or for other reasons, or some were replaced."""
-        return bool(outcome.switched) or outcome.suspensions != self._before
+        return bool(outcome.switched) or outcome.suspensions != self.standing.suspended
 
     def compute(
         self,
@@ -150,7 +122,7 @@ class Views:
         may have ended by is computed after all others, with nothing beside it, and so is what reads it.
         """
         begun = _Begun(computation, threads, tick, computation.moving())
-        stand = (*self._behind(), *self._unable, *self._catalog.switching)
+        stand = (*self.standing.behind, *self._unable, *self._catalog.switching)
         splits: dict[str, Split] = {}
         touched = self._catalog.touched([*begun.moving, *stand])
         for name in touched:
@@ -193,7 +165,7 @@ class Views:
         self._begin(begun, view.name, known, partial(cannot, view.name, why))
 
     def _has_work(self, begun: _Begun, name: str, relations: Sequence[str]) -> bool:
-        stands = self._is_new(name) or name in self._before or name in self._catalog.switching
+        stands = self.standing.is_new(name) or name in self.standing.suspended or name in self._catalog.switching
         return stands or any(each in begun.moving or each in begun.jobs for each in relations)
 
     def _begin(self, begun: _Begun, name: str, relations: Sequence[str], compute: Compute) -> None:
@@ -202,7 +174,7 @@ class Views:
         before = {each: begun.jobs[each].came_to for each in waits_for if each in begun.jobs}
         job = begun.jobs[name] = Job(Attempt(f"{name} {begun.computation.name}"))
         work = partial(self._run, job, begun.computation, name, relations, before, compute, begun.tick)
-        if self._arrangement(name) in self._attempts.ends.suspected or before.keys() & begun.later.keys():
+        if self.standing.arrangement(name) in self._attempts.ends.suspected or before.keys() & begun.later.keys():
             begun.later[name] = work
         else:
             begun.threads.submit(work)
@@ -256,12 +228,12 @@ class Views:
         """An error if one of the pipeline's stops the tick; what was computed when Java ended is noted."""
         failed = {name: error for name, job in jobs.items() if (error := job.came_to.exception()) is not None}
         found = {name: job.came_to.result().suspension for name, job in jobs.items() if name not in failed}
-        news = {name for name, why in found.items() if why is not None and self._before.get(name) != why}
+        news = {name for name, why in found.items() if why is not None and self.standing.suspended.get(name) != why}
         if (failed or news) and engine.is_lost():
             ended = [jobs[name] for name in failed or news]
             first = min((job.failed for job in ended if job.failed is not None), default=0.0)
             under_way = {name for name in failed or news if (jobs[name].began or math.inf) <= first}
-            self._attempts.ends.ended({self._arrangement(name) for name in under_way})
+            self._attempts.ends.ended({self.standing.arrangement(name) for name in under_way})
             if not failed:
                 msg = "Java has ended while views were computed"
                 raise Unavailable(msg, where="Spark", hint="tick again; see `headwater doctor`", retry=True)
@@ -273,7 +245,7 @@ class Views:
         found = {name: job.came_to.result() for name, job in jobs.items()}
         for name, each in found.items():
             if each.suspension is None:
-                self._attempts.ends.forgive(self._arrangement(name))
+                self._attempts.ends.forgive(self.standing.arrangement(name))
         switched = {candidate_of(name) for name, each in found.items() if each.switched}
         shared = {name: each for name, each in found.items() if name in self._catalog.shared}
         views = {name: each for name, each in found.items() if name not in shared and name not in switched}
@@ -292,10 +264,12 @@ class Views:
         """Suspend a view that does not come to an end: what still computes it can change nothing any more."""
         what = f"it was not computed within {took:,.0f} seconds"
         hint = "correct the row or the function that does not come to an end, or replace the view"
-        if not job.give_up(ViewOutcome(suspension=Suspension(**self._last_good(name), what=what, hint=hint))):
+        if not job.give_up(
+            ViewOutcome(suspension=Suspension(**self.standing.last_good(name), what=what, hint=hint))
+        ):
             return False
         computation.revoke(name)
-        self._attempts.hung(self._arrangement(name), took, job.attempt)
+        self._attempts.hung(self.standing.arrangement(name), took, job.attempt)
         return True
 
     def _run(
@@ -328,7 +302,7 @@ class Views:
         """Compute one after those before it."""
         suspended = [each for each, found in before.items() if found.result().suspension is not None]
         started = job.began = time.monotonic()
-        known, arrangement = self._before.get(name), self._arrangement(name)
+        known, arrangement = self.standing.suspended.get(name), self.standing.arrangement(name)
         try:
             if name in self._catalog.switching and candidate_of(name) not in suspended:
                 candidate = candidate_of(name)
@@ -338,10 +312,10 @@ class Views:
                 cause = before[inputs[0]].result().suspension
                 assert cause is not None
                 origin = inputs[0] if is_shared(cause.because) else cause.because or inputs[0]
-                return ViewOutcome(suspension=replace(cause, **self._last_good(name), because=origin))
+                return ViewOutcome(suspension=replace(cause, **self.standing.last_good(name), because=origin))
             if (resting := self._resting(name, computation, relations)) is not None:
                 return ViewOutcome(suspension=resting)
-            fill = partial(compute, filling=self._is_new(name), since=_since(known))
+            fill = partial(compute, filling=self.standing.is_new(name), since=_since(known))
             work = self._attempt(job, computation, name, fill)
         except BaseException as error:
             if is_the_pipelines(error) or job.attempt.stopped.is_set():
@@ -349,14 +323,18 @@ class Views:
             fault = f"{error.what}: this is a fault of Headwater" if isinstance(error, LessThanNone) else ""
             computation.discard(name)
             self._attempts.failed(arrangement, computation.taken.get(name, 0), time.monotonic() - started)
-            return ViewOutcome(suspension=Suspension(**self._last_good(name), **told(error)), fault=fault)
+            return ViewOutcome(suspension=Suspension(**self.standing.last_good(name), **told(error)), fault=fault)
         self._attempts.succeeded(arrangement)
         took = round(time.monotonic() - started, 6)
         return ViewOutcome(None if work is None else replace(work, seconds=took))
 
     def _resting(self, name: str, computation: Computation, relations: Sequence[str]) -> Suspension | None:
         """Why a view is not to be computed now, if it is not."""
-        known, arrangement, ended = self._before.get(name), self._arrangement(name), self._ended(name)
+        known, arrangement, ended = (
+            self.standing.suspended.get(name),
+            self.standing.arrangement(name),
+            self._ended(name),
+        )
         if known is not None and name in self._stale:
             return known
         if ended is not None and (known is None or known.what != ended.what):
@@ -369,11 +347,11 @@ class Views:
 
     def _ended(self, name: str) -> Suspension | None:
         """A view that ended Java whenever it was computed, even alone."""
-        if self._arrangement(name) not in self._attempts.ends.times:
+        if self.standing.arrangement(name) not in self._attempts.ends.times:
             return None
         what = "Java ended whenever it was computed, also with nothing beside it"
         hint = "correct the row or the function that ends it, or replace the view"
-        return Suspension(**self._last_good(name), what=what, hint=hint)
+        return Suspension(**self.standing.last_good(name), what=what, hint=hint)
 
     def _attempt(
         self, job: Job, computation: Computation, name: str, compute: Callable[[], Work | None]
@@ -389,22 +367,6 @@ class Views:
                 computation.discard(name)
                 return compute()
 
-    def _arrangement(self, name: str) -> str:
-        return name if name in self._catalog.shared else arrangement_of(self._catalog.relations[name])
-
-    def _is_new(self, name: str) -> bool:
-        return self._arrangement(name) not in self._filled
-
-    def _last_good(self, name: str) -> dict[str, Any]:
-        """Which view it is, its last good tick, and what that had read of the log."""
-        known = self._before.get(name)
-        number = self._catalog.views[name].number if name in self._catalog.views else 0
-        if known is not None:
-            return {"number": number, "since": known.since, "cut": known.cut}
-        if self._last is None or self._is_new(name):
-            return {"number": number, "since": 0, "cut": {}}
-        return {"number": number, "since": self._last.number, "cut": self._last.cut}
-
     def renamed(self, outcome: Outcome, tick: int) -> list[Declaration]:
         """The declarations of the views that are replaced in this tick."""
         made = []
@@ -412,9 +374,6 @@ class Views:
             old, new = self._catalog.views[name], self._catalog.views[candidate_of(name)]
             made.append(new.taking_over(old, tick, self._oldest).stored())
         return made
-
-
-_NOTHING = Suspension(0, 0)
 
 
 def _since(known: Suspension | None) -> Since | None:
