@@ -43,7 +43,7 @@ ALLOWANCES = {
     "log": 20,
     "mutants": 5,
     "nexmark": 110,
-    "operators": 15,
+    "operators": 25,
     "oracle": 20,
     "pipeline": 90,
     "plan": 15,

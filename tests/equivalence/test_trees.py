@@ -42,6 +42,7 @@ def table(shop: Shop) -> hw.Table:
 def test_groups_grow_shrink_go_and_return(shop: Shop, table: hw.Table) -> None:
     shop.view("grouped", f"SELECT k, {CALLS} FROM a GROUP BY k")
     shop.view("whole", f"SELECT {CALLS} FROM a")
+    are_trees(shop, "grouped", "whole")
     random = Random(1)
     shop.tick()
     for ids in (range(1500), range(1400, 2000), range(3)):
@@ -58,6 +59,7 @@ def test_groups_grow_shrink_go_and_return(shop: Shop, table: hw.Table) -> None:
 def test_rows_go_from_group_to_group_and_to_none(shop: Shop, table: hw.Table) -> None:
     shop.view("most", "SELECT k, max(x) AS m, min(t) AS t FROM a WHERE x > 0 GROUP BY k HAVING max(x) > 1")
     shop.view("far", "SELECT count(*) AS n, max(m) AS m FROM (SELECT k, max(id) AS m FROM a GROUP BY k)")
+    are_trees(shop, "most", "far")
     table.upsert([{"id": n, "k": "a", "x": float(n), "t": "x"} for n in range(700)])
     shop.tick()
     for key in ("b", None, "a"):
@@ -79,17 +81,35 @@ def test_rows_that_are_there_many_times(shop: Shop) -> None:
     shop.tick()
 
 
-@pytest.mark.parametrize("kind", ATOMIC)
-def test_least_and_greatest_of_every_type(shop: Shop, kind: str) -> None:
-    table = shop.table("t", f"id INT, k INT, v {DDL[kind]}", key="id")
-    shop.view("v", "SELECT k, min(v) AS a, max(v) AS b, max_by(id, (v, id)) AS c FROM t GROUP BY k")
-    shop.view("by", "SELECT max(v) AS m, max_by(v, id) AS last, min_by(v, id) AS first FROM t")
+def some_of_every_type(random: Random) -> dict[str, Any]:
+    return {f"c_{kind}": value(random, kind) for kind in ATOMIC}
+
+
+def test_least_and_greatest_of_every_type(shop: Shop) -> None:
+    table = shop.table("t", "id INT, k INT, " + ", ".join(f"c_{kind} {DDL[kind]}" for kind in ATOMIC), key="id")
+    both = ", ".join(f"min(c_{kind}) AS a_{kind}, max(c_{kind}) AS z_{kind}" for kind in ATOMIC)
+    last = ", ".join(f"max_by(c_{kind}, id) AS last_{kind}" for kind in ATOMIC)
+    greatest = ", ".join(f"max_by(c_{kind}, c_{kind}) AS by_{kind}" for kind in ATOMIC)
+    shop.view("v", f"SELECT k, {both} FROM t GROUP BY k")
+    shop.view("by", f"SELECT {last}, {greatest} FROM t")
+    are_trees(shop, "v", "by")
     random = Random(2)
     for _ in range(2):
-        table.upsert([{"id": n, "k": n % 5 // 4, "v": value(random, kind)} for n in random.sample(range(500), 400)])
+        ids = random.sample(range(500), 400)
+        table.upsert(
+            [{"id": n, "k": n % 5 // 4} | {f"c_{kind}": value(random, kind) for kind in ATOMIC} for n in ids]
+        )
         shop.tick()
         table.delete(random.sample(range(500), 100))
         shop.tick()
+
+
+def are_trees(shop: Shop, *views: str) -> None:
+    """Whether nothing is evaluated anew."""
+    for view in views:
+        told = shop.pipeline.explain(view)
+        assert "tree: " in told, told
+        assert "recompute: " not in told, told
 
 
 def test_first_rows_leave_and_return(shop: Shop, table: hw.Table) -> None:
@@ -100,7 +120,8 @@ def test_first_rows_leave_and_return(shop: Shop, table: hw.Table) -> None:
     shop.view("numbered", f"SELECT * FROM ({numbered}) WHERE n < 9")
     shop.view("limited", f"SELECT id, x FROM a {order} LIMIT 10")
     shop.view("offset", f"SELECT upper(t) AS t, id FROM a {order} LIMIT 4 OFFSET 5")
-    shop.view("far", f"SELECT id FROM a {order} LIMIT 40 OFFSET 30")
+    shop.view("far", f"SELECT id FROM a {order} LIMIT 30 OFFSET 30")
+    are_trees(shop, "first", "one", "numbered", "limited", "offset", "far")
     random = Random(3)
     shop.tick()
     table.upsert(rows(random, list(range(900))))

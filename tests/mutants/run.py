@@ -19,6 +19,7 @@ from tests.mutants.join_patches import JOIN_PATCHES
 from tests.mutants.patches import PATCHES, Patch
 from tests.mutants.sql_patches import SQL_PATCHES
 from tests.mutants.tick_patches import TICK_PATCHES
+from tests.mutants.tree_patches import TREE_PATCHES
 
 ROOT = Path(__file__).resolve().parents[2]
 RED = 1
@@ -83,7 +84,7 @@ def is_red(patch: Patch) -> bool:
 def main() -> int:
     """Exit code 0 if every patch turned its test red, and all tests are green without them."""
     words = sys.argv[1:]
-    every = (*PATCHES, *TICK_PATCHES, *JOIN_PATCHES, *SQL_PATCHES)
+    every = (*PATCHES, *TICK_PATCHES, *JOIN_PATCHES, *SQL_PATCHES, *TREE_PATCHES)
     chosen = [patch for patch in every if all(word in patch.promise for word in words)]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         green = {test: threads.submit(tested, test, ROOT / "src") for test in {patch.test for patch in chosen}}

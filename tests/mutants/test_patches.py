@@ -9,11 +9,12 @@ from tests.mutants.patches import PATCHES, Patch
 from tests.mutants.run import ROOT
 from tests.mutants.sql_patches import SQL_PATCHES
 from tests.mutants.tick_patches import TICK_PATCHES
+from tests.mutants.tree_patches import TREE_PATCHES
+
+EVERY = (*PATCHES, *TICK_PATCHES, *JOIN_PATCHES, *SQL_PATCHES, *TREE_PATCHES)
 
 
-@pytest.mark.parametrize(
-    "patch", [*PATCHES, *TICK_PATCHES, *JOIN_PATCHES, *SQL_PATCHES], ids=lambda patch: patch.promise
-)
+@pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.promise)
 def test_a_patch_applies(patch: Patch) -> None:
     text = (ROOT / "src" / "headwater" / patch.file).read_text()
     for old, new in patch.edits:

@@ -70,10 +70,11 @@ class Running:
         """Take a change of each input; what changes in what it gives."""
         pairs = zip(self.node.exchanges, self.node.children, changes, strict=True)
         tables = [self._hashed(exchange, changed(child.output, change)) for exchange, child, change in pairs]
-        made = [self.made_of(tables, low, high) for low, high in self._bounds()]
+        bounds = self._bounds()
+        made = [self.made_of(tables, low, high) for low, high in bounds]
         self._filling = False
-        for each in made:
-            self._keep(each)
+        for each, (low, high) in zip(made, bounds, strict=True):
+            self._keep(each, low, high)
         self.read = sum(each.read for each in made)
         result = counted([each.table() for each in made], self.node.schema.names)
         for row, weight in result.items():
@@ -110,14 +111,14 @@ class Running:
         """What is kept under a name."""
         return Arrangement(self._place, schema, self._runs.get(name, ()))
 
-    def _keep(self, made: Made) -> None:
+    def _keep(self, made: Made, low: int, high: int) -> None:
         names = [*(each.state for each in self.node.exchanges), *(each.name for each in self.node.states)]
         for name, rows in zip(names, made.kept, strict=True):
             if rows is not None and rows.num_rows:
                 assert name, "rows are kept of an input that is not to be kept"
                 self._files += 1
                 file = RunFile(self._place, f"{self._files}.runs")
-                self._runs.setdefault(name, []).append(file.add(rows))
+                self._runs.setdefault(name, []).append(file.add(rows, low=low, high=high))
                 file.finish()
 
     def kept(self, name: str) -> int:

@@ -16,16 +16,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from headwater.change import WEIGHT
-from headwater.operators import trie
+from headwater.change.keys import with_hash
+from headwater.operators import descent, growth, trie
 from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.stateless import Constant
 from headwater.operators.tree import Tree
 from headwater.plan.operators import Field
-from tests.operators.running import WAYS, Row, Running
+from headwater.store import LessThanNone
+from tests.operators import running as operators_running
+from tests.operators.running import WAYS, Row, Running, collided
 
 COLUMNS = (
     Field("key", pa.string()),
@@ -49,12 +53,12 @@ CALLS = (
     AggregateCall("Average", ("money",), Field("mean", pa.decimal128(16, 6))),
     AggregateCall("MaxBy", ("text", "number"), Field("last", pa.string())),
     AggregateCall("MinBy", ("money", "float"), Field("first", pa.decimal128(12, 2)), "flag"),
-    AggregateCall("BitAndAgg", ("number",), Field("all", pa.int64())),
-    AggregateCall("BitOrAgg", ("number",), Field("any", pa.int64()), "flag"),
-    AggregateCall("BitXorAgg", ("number",), Field("odd", pa.int64())),
+    AggregateCall("bit_and", ("number",), Field("all", pa.int64())),
+    AggregateCall("bit_or", ("number",), Field("any", pa.int64()), "flag"),
+    AggregateCall("bit_xor", ("number",), Field("odd", pa.int64())),
     AggregateCall("Sum", ("float",), Field("sum", pa.float64())),
 )
-BITS: dict[str, Callable[[int, int], int]] = {"BitAndAgg": and_, "BitOrAgg": or_, "BitXorAgg": xor}
+BITS: dict[str, Callable[[int, int], int]] = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
 
 
 def tree(*keys: str, calls: Sequence[AggregateCall] = CALLS) -> Tree:
@@ -168,7 +172,7 @@ def steps(random: Random, count: int) -> list[Counter[Row]]:
     rows: Counter[Row] = Counter()
     made = []
     for _ in range(count):
-        change = some(random, random.choice([0, 1, 5, 60, 300]))
+        change = some(random, random.choice([0, 1, 5, 60, 150]))
         if random.random() < 0.6 and rows:
             part = random.choice([1, 2, len(rows) // 2, len(rows) - 1, len(rows)])
             for row in random.sample(sorted(rows, key=repr), min(part, len(rows))):
@@ -178,7 +182,7 @@ def steps(random: Random, count: int) -> list[Counter[Row]]:
     return made
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_groups_are_right_and_kept_as_if_made_at_once(seed: int, tmp_path: Path) -> None:
     keys, way = [("key",), (), ("key", "flag")][seed % 3], WAYS[seed % 2]
     running, rows = Running(tree(*keys), tmp_path / "ticks", way), Counter[Row]()
@@ -190,3 +194,47 @@ def test_groups_are_right_and_kept_as_if_made_at_once(seed: int, tmp_path: Path)
         at_once.take(rows)
         assert kept(running) == kept(at_once)
         assert running.emitted == at_once.emitted
+
+
+def test_rows_that_are_there_many_times_are_one_row_of_a_leaf(tmp_path: Path) -> None:
+    running, rows = Running(tree("key"), tmp_path), Counter[Row]()
+    for times in (2, 3, -4):
+        change = Counter({("a", number, None, None, None, True): times for number in range(1, 9)})
+        running.take(change)
+        rows = +Counter({row: rows[row] + change[row] for row in rows | change})
+        check(running, rows, ("key",))
+    assert running.kept("tree1.rows") == 8
+
+
+@pytest.mark.parametrize("shared", ["keys", "nodes"])
+def test_what_has_the_same_hash_is_told_apart(shared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_hash(hashes: Any, *others: Any) -> Any:
+        return np.zeros(len(others[0].groups) if shared == "nodes" else hashes.num_rows, np.int64)
+
+    if shared == "keys":
+        monkeypatch.setattr(operators_running, "with_hash", lambda table, key, **_: collided(with_hash(table, key)))
+        monkeypatch.setattr(descent, "hashes", one_hash)
+    else:
+        monkeypatch.setattr(descent, "places", one_hash)
+        monkeypatch.setattr(growth, "places", one_hash)
+    running, rows = Running(tree("key"), tmp_path), Counter[Row]()
+    for change in steps(Random(3), 6):
+        running.take(change)
+        rows = +Counter({row: rows[row] + change[row] for row in rows | change})
+        check(running, rows, ("key",))
+
+
+def test_a_row_that_goes_and_is_not_there_is_told(tmp_path: Path) -> None:
+    running = Running(tree("key"), tmp_path)
+    row = ("a", 1, None, None, None, None)
+    running.take(Counter({row: 1}))
+    with pytest.raises(LessThanNone):
+        running.take(Counter({row: -2}))
+
+
+def test_it_tells_what_it_does_and_keeps() -> None:
+    node = tree("key")
+    assert node.title.startswith("group by key: ")
+    assert node.work == "looks at the leaves of touched rows, some hundred rows each, and at the nodes above"
+    assert node.keeps == {"tree1": "key", "tree1.nodes": "key", "tree1.rows": "key"}
+    assert tree().is_whole

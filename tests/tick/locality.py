@@ -39,6 +39,8 @@ VIEWS = {
     "top-k by group": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x, id) <= 1",
 }
 PER_KEY = 2
+MOST = dict.fromkeys(VIEWS, 10 * PER_KEY) | {"limit": 1_000}
+"""So many rows may be read; where all rows are of one key, a leaf of them, and the nodes above."""
 
 
 def measure(keys: int, folder: Path, views: dict[str, str] = VIEWS) -> dict[str, int]:
@@ -79,7 +81,7 @@ def main() -> int:
     start("locality", master="local[2]")
     with tempfile.TemporaryDirectory(prefix="headwater-locality-") as folder:
         found = measure(options.keys, Path(folder))
-    return 1 if max(found.values()) > 10 * PER_KEY else 0
+    return 1 if any(found[name] > most for name, most in MOST.items()) else 0
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ _SAFE = 2**62
 ONLY = "Only"
 """The function of a call that looks at one row of each group at most."""
 BITS: dict[str, tuple[np.ufunc, Callable[[pa.Array, pa.Array], pa.Array], int]] = {
-    "BitAndAgg": (np.bitwise_and, pc.bit_wise_and, -1),
-    "BitOrAgg": (np.bitwise_or, pc.bit_wise_or, 0),
-    "BitXorAgg": (np.bitwise_xor, pc.bit_wise_xor, 0),
+    "bit_and": (np.bitwise_and, pc.bit_wise_and, -1),
+    "bit_or": (np.bitwise_or, pc.bit_wise_or, 0),
+    "bit_xor": (np.bitwise_xor, pc.bit_wise_xor, 0),
 }
 """Functions of bits: how they are put together in numpy and in Arrow, and what nothing is."""
 EXACT_MOMENT_DIGITS = 27
@@ -192,7 +192,7 @@ class _Bits:
         column, rows = change.column(self._call.arguments[0]).combine_chunks(), times > 0
         found, seen = np.full(count, self._none), np.zeros(count, np.bool_)
         seen[groups[rows]] = True
-        if self._call.function == "BitXorAgg":
+        if self._call.function == "bit_xor":
             rows &= times % 2 == 1  # the same twice is nothing
         numbers = column.filter(pa.array(rows)).cast(pa.int64()).to_numpy(zero_copy_only=False)
         self._put.at(found, groups[rows], numbers)

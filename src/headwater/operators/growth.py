@@ -94,7 +94,9 @@ def grown(groups: Groups, change: LeafRows, nodes: Arrangement, rows: Arrangemen
     made, topmost = folded(partials, partials.of_leaves(shape.leaves, shape.rows, shape.leaf_of), stay)
     went = [level.rows.filter(pa.array(~mask)) for level, mask in zip(descent.levels, ascent.stay, strict=True)]
     came = [_node_rows(groups, each, nodes.schema) for each in made]
-    children = consolidate(pa.concat_tables([nodes.schema.empty_table(), *map(negated, went), *came]))
+    children = pa.concat_tables([nodes.schema.empty_table(), *map(negated, went), *came])
+    if went:
+        children = consolidate(children)
     leaves = _rows_change(groups, descent.leaves, shape, change, held)
     if siblings.rows.num_rows:
         leaves.append(negated(_placed(groups, ascent.siblings, siblings)))
