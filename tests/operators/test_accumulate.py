@@ -53,6 +53,8 @@ CALLS = (
     AggregateCall("Sum", ("money",), Field("cents", pa.decimal128(22, 2)), "flag"),
     AggregateCall("Average", ("number",), Field("mean", pa.float64())),
     AggregateCall("VariancePop", ("number",), Field("variance", pa.float64())),
+    AggregateCall("Any", ("flag",), Field("any", pa.bool_())),
+    AggregateCall("Every", ("flag",), Field("every", pa.bool_())),
 )
 
 
@@ -95,6 +97,7 @@ def expected(given: Counter[Row], *, keyed: bool) -> dict[Any, Row]:
 def _told(rows: list[Row]) -> Row:
     numbers = [row[1] for row in rows if row[1] is not None]
     cents = [row[2] for row in rows if row[2] is not None and row[4]]
+    flags = [row[4] for row in rows if row[4] is not None]
     return (
         len(rows),
         sum(row[3] is not None for row in rows),
@@ -103,6 +106,8 @@ def _told(rows: list[Row]) -> Row:
         sum(cents, Decimal(0)) if cents else None,
         sum(numbers) / len(numbers) if numbers else None,
         float(statistics.pvariance(numbers)) if numbers else None,
+        any(flags) if flags else None,
+        all(flags) if flags else None,
     )
 
 
@@ -207,7 +212,7 @@ def test_groups_are_the_same_on_either_way(seed: int, keys: tuple[str, ...], way
 
 
 def test_it_tells_what_it_does_and_keeps() -> None:
-    assert operator().title == "group by key: , , , , , , "
+    assert operator().title == "group by key: , , , , , , , , "
     assert operator(calls=()).title == "distinct key"
     assert operator().keeps == {"aggregate1": "key"}
     assert operator(()).keeps == {"aggregate1": "everything"}

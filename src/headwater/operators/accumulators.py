@@ -32,6 +32,8 @@ BITS: dict[str, tuple[np.ufunc, Callable[[pa.Array, pa.Array], pa.Array], int]] 
     "bit_xor": (np.bitwise_xor, pc.bit_wise_xor, 0),
 }
 """Functions of bits: how they are put together in numpy and in Arrow, and what nothing is."""
+COUNTED = {"Min": "Every", "Max": "Any"}
+"""The functions of calls that give the least or greatest of booleans which may be deleted."""
 EXACT_MOMENT_DIGITS = 27
 """Squares of decimals with more digits than this do not fit; their variance is taken as of floats."""
 
@@ -205,6 +207,28 @@ class _Bits:
         return values[0]
 
 
+class _CountedExtreme:
+    """How often each of the two booleans is there: so the greatest, which is true, or the least may be deleted."""
+
+    def __init__(self, call: AggregateCall, given: pa.DataType) -> None:
+        self._call = call
+        self.fields = [("true", pa.int64()), ("false", pa.int64())]
+
+    def partial(self, change: pa.Table, weights: Codes, groups: Codes, count: int) -> Arrays:
+        counted = times_counted(self._call, change, weights)
+        column = change.column(self._call.arguments[0]).combine_chunks()
+        values = column.fill_null(False).to_numpy(zero_copy_only=False)
+        return [pa.array(_sums(np.where(values == each, counted, 0), groups, count)) for each in (True, False)]
+
+    def merge(self, old: Arrays, new: Arrays) -> Arrays:
+        return [_plus(a, b) for a, b in zip(old, new, strict=True)]
+
+    def result(self, values: Arrays) -> pa.Array:
+        true, false = (pc.greater(each, 0) for each in values)
+        found = true if self._call.function == COUNTED["Max"] else pc.invert(false)
+        return pc.if_else(pc.or_(true, false), found, pa.scalar(None, pa.bool_()))
+
+
 class _Only:
     """The value of the only row that fulfils the condition, null if there is none."""
 
@@ -289,6 +313,7 @@ _OF_OTHERS: dict[str, Callable[..., Accumulator]] = {
     **dict.fromkeys(("Min", "Max"), Extreme),
     **dict.fromkeys(("MinBy", "MaxBy"), ExtremeBy),
     **dict.fromkeys(BITS, _Bits),
+    **dict.fromkeys(COUNTED.values(), _CountedExtreme),
     ONLY: _Only,
 }
 """What accumulates calls that need not be of numbers that are added up."""

@@ -270,6 +270,24 @@ class Catalyst:
 
         return self.rewrite(expression, change)
 
+    def called(self, function: Java, condition: Java | None) -> Java:
+        """An aggregate function as a call, of the rows for which a condition is true."""
+        given = self.none if condition is None else self.jvm.scala.Option.apply(condition)
+        return function.toAggregateExpression(False, given)
+
+    def first_of(self, value: Java, condition: Java) -> Java:
+        """The first value that is not null where a condition is true."""
+        function = self.jvm.org.apache.spark.sql.catalyst.expressions.aggregate.First(value, True)
+        return self.called(function, condition)
+
+    def null(self, kind: Java) -> Java:
+        """Nothing, of a type."""
+        return self.jvm.org.apache.spark.sql.catalyst.expressions.Literal(None, kind)
+
+    def equal(self, one: Java, other: Java) -> Java:
+        """That both are equal."""
+        return self.jvm.org.apache.spark.sql.catalyst.expressions.EqualTo(one, other)
+
     def either(self, one: Java, other: Java) -> Java:
         """Both conditions joined by OR."""
         return self._or(one, other)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
-from headwater.operators.accumulators import BITS, EXACT_MOMENT_DIGITS, ONLY
+from headwater.operators.accumulators import BITS, COUNTED, EXACT_MOMENT_DIGITS, ONLY
 from headwater.operators.aggregate_call import AggregateCall
 from headwater.schema import parse
 from headwater.schema.types import Decimal
@@ -65,8 +65,10 @@ class AggregateCalls:
             raise NotAddedError(f"{function.prettyName()} cannot be added to")
         arguments = self._arguments(function, kind)
         columns = [self._column(argument, wanted) for argument in arguments]
+        if retracts and kind in COUNTED and arguments[0].dataType().sql() == "BOOLEAN":
+            kind = COUNTED[kind]
         checked = list(zip(arguments, columns, strict=True))[1 if kind in _EXTREMES_BY else 0 :]
-        for argument, column in checked if kind not in {"Count", ONLY} else ():
+        for argument, column in checked if kind not in {"Count", ONLY, *COUNTED.values()} else ():
             self._check(part, kind, argument, column, retracts=retracts)
         result = field_of(attribute)
         return AggregateCall(
