@@ -23,13 +23,6 @@ JOIN_PATCHES: tuple[Patch, ...] = (
         f"{_JOIN} never_together",
     ),
     patch(
-        "a row with a null in its key is no match of another",
-        "operators/key_presence.py",
-        "without_nulls(change, self._key)",
-        "change",
-        f"{_UNMATCHED} come_and_go",
-    ),
-    patch(
         "a key that was there before is a match",
         "operators/key_presence.py",
         "pa.concat_tables([before, moved.keys])",
