@@ -21,15 +21,16 @@ import pyarrow as pa
 import pytest
 
 from headwater.change import WEIGHT
-from headwater.change.keys import with_hash
+from headwater.change.keys import hashed_schema, with_hash
 from headwater.operators import descent, growth, trie
 from headwater.operators.aggregate_call import AggregateCall
 from headwater.operators.stateless import Constant
 from headwater.operators.tree import Tree
 from headwater.plan.operators import Field
+from headwater.plan.physical import Given
 from headwater.store import LessThanNone
 from tests.operators import running as operators_running
-from tests.operators.running import WAYS, Row, Running, collided
+from tests.operators.running import WAYS, Row, Running, collided, never
 
 COLUMNS = (
     Field("key", pa.string()),
@@ -238,3 +239,16 @@ def test_it_tells_what_it_does_and_keeps() -> None:
     assert node.work == "looks at the leaves of touched rows, some hundred rows each, and at the nodes above"
     assert node.keeps == {"tree1": "key", "tree1.nodes": "key", "tree1.rows": "key"}
     assert tree().is_whole
+
+
+def test_a_change_without_rows_is_none_of_any_type_of_key(tmp_path: Path) -> None:
+    day, number = Field("day", pa.date32()), Field("number", pa.int64())
+    call = AggregateCall("Max", ("number",), Field("most", pa.int64()))
+    node = Tree((day, call.result), child=Constant((day, number)), keys=("day",), calls=(call,), name="tree1")
+    running = Running(node, tmp_path)
+    nothing = pa.Table.from_batches([], hashed_schema(node.child.schema))
+    given = Given([nothing], running.held("", nothing.schema))
+    made = node.operate(
+        [given], [running.held(each.name, each.schema) for each in node.states], never, filling=True
+    )
+    assert made.table().num_rows == 0

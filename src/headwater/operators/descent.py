@@ -59,7 +59,7 @@ class Groups:
             self.numbers = np.zeros(rows.num_rows, np.int64)
         else:
             keyed = self._keyed(rows, key_hashes)
-            (self.numbers,) = grouped([keyed], self._keys)
+            (self.numbers,) = grouped([keyed], self._keys) if keyed.num_rows else (np.zeros(0, np.int64),)
             first = np.zeros(int(self.numbers.max(initial=-1)) + 1, np.int64)
             first[self.numbers[::-1]] = np.arange(rows.num_rows)[::-1]
             self.rows = gather(keyed, first)
@@ -79,6 +79,8 @@ class Groups:
         """The number of the group of each row of a table, -1 if it is none of these."""
         if not self._keys:
             return np.zeros(table.num_rows, np.int64)
+        if not table.num_rows:
+            return np.zeros(0, np.int64)
         mine, theirs = grouped([self.rows, self._keyed(table, key_hashes)], self._keys)
         number = np.full(int(max(mine.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
         number[mine] = np.arange(len(mine))
