@@ -23,9 +23,6 @@ _VIEW = re.compile(r"^[ :+-]*View \(`(\w+)`", re.MULTILINE)
 _NAMED = re.compile(r"'UnresolvedRelation \[(\w+)\]")
 
 
-_FIELDS_SHOWN, _ALL_FIELDS = "spark.sql.debug.maxToStringFields", 1 << 30
-
-
 class Catalyst:
     """The classes and conversions of one session's Java process that plans are made with."""
 
@@ -110,15 +107,6 @@ class Catalyst:
     def views(self, analysed: Java) -> list[str]:
         """The names of all temporary views that a resolved plan reads, also in subqueries."""
         return _VIEW.findall(analysed.treeString())
-
-    def tree(self, analysed: Java) -> str:
-        """A resolved plan as Spark prints it, with its subqueries and all columns of each operator."""
-        before = self.spark.conf.get(_FIELDS_SHOWN)
-        self.spark.conf.set(_FIELDS_SHOWN, str(_ALL_FIELDS))
-        try:
-            return str(analysed.treeString())
-        finally:
-            self.spark.conf.set(_FIELDS_SHOWN, str(before))
 
     def names(self, parsed: Java) -> list[str]:
         """The names, in lower case, of what an unresolved plan reads, each once, also in subqueries."""

@@ -34,6 +34,7 @@ _FOR_ONE_EXECUTION = (
     "org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter"
 )
 """Rules that only serve a single execution: joining equal aggregates into one subquery, filters at run time."""
+_FIELDS_SHOWN, _ALL_FIELDS = "spark.sql.debug.maxToStringFields", 1 << 30
 _OURS = {column.name for column in LOG_COLUMNS}
 Resolve = Callable[[str], KnownRelation | None]
 """Finds what a name stands for; None if a query may not read it."""
@@ -84,7 +85,7 @@ class Analyser:
         shown = {each.name: each for each in root.output}
         root = _select(root, [shown[each] for each in outputs])
         mentions = [name for name in self.catalyst.views(analysed) if name in self._registered]
-        reads = columns_read(sql, self.catalyst.tree(analysed), self._columns)
+        reads = columns_read(sql, _printed(self.catalyst, analysed), self._columns)
         return Plan(root, schema.names, not builder.retracts(root), tuple(mentions), reads), schema
 
     @property
@@ -227,3 +228,14 @@ def _hint(error: AnalysisException) -> str:
     if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
         return "declare the topic or view first"
     return "Spark does not accept this query"
+
+
+def _printed(catalyst: Catalyst, analysed: Java) -> str:
+    """A resolved plan as Spark prints it, with its subqueries and all columns of each operator."""
+    settings = catalyst.spark.conf
+    before = settings.get(_FIELDS_SHOWN)
+    settings.set(_FIELDS_SHOWN, str(_ALL_FIELDS))
+    try:
+        return str(analysed.treeString())
+    finally:
+        settings.set(_FIELDS_SHOWN, str(before))
