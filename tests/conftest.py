@@ -15,7 +15,7 @@ from tests.suite import (  # noqa: F401  pytest finds its hooks here
     pytest_report_header,
 )
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MetaspaceSize=768m")
 """For every Spark of the run: what a test makes Java run is over before compiling it well would pay."""
 
 
