@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: setup demo test check docs docs-picture mutants soak bench bench-log bench-tick bench-change bench-nexmark bench-latency \
-	bench-load bench-plots bench-spent bench-views clean
+.PHONY: setup demo test check docs docs-picture mutants soak bench bench-log bench-tick bench-ranges bench-change bench-nexmark \
+	bench-latency bench-load bench-plots bench-spent bench-views clean
 
 setup: .venv/.installed
 
@@ -81,6 +81,10 @@ bench-log: .venv/.tested
 # Ticks small and large, over small and large tables.
 bench-tick: .venv/.tested
 	@$(BIN)/python -m bench.tick
+
+# Joins by ranges, 1M points x 10,000 ranges and as a correlated aggregate, against Spark's batch.
+bench-ranges: .venv/.tested
+	@$(BIN)/python -m bench.ranges
 
 # The same small change over TPC-H at scale factors 1 and 10; needs about 50 GB of disk.
 bench-change: .venv/.tested

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from headwater.errors import HeadwaterError
 
@@ -60,6 +61,28 @@ def check_fits(size: int, what: str) -> None:
     if size > _allowed.bytes:
         msg = f"{what} would take {shown(size)}, and at most {shown(_allowed.bytes)} may be in memory for it"
         raise TooLarge(msg, hint="join by an equality too, or have fewer rows on one side")
+
+
+class Sized(Protocol):
+    """What is in memory."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes."""
+        ...
+
+
+Part = TypeVar("Part", bound=Sized)
+
+
+def all_fitting(parts: Iterable[Part], what: str) -> list[Part]:
+    """All parts, made one after the other; `TooLarge` as soon as they are together more than one thing may be."""
+    made, size = [], 0
+    for part in parts:
+        made.append(part)
+        size += part.nbytes
+        check_fits(size, what)
+    return made
 
 
 def shown(size: float) -> str:

@@ -56,7 +56,8 @@ def test_pairs_are_put_together_only_where_they_are_wanted() -> None:
     right = rows("b", [3, 2, 1], "u", ["p", "q", "r"])
     output = pa.schema([("u", pa.string()), ("a", pa.int64())])
     nothing = Arrangement(LocalStateFiles(""), left.schema, []), Arrangement(LocalStateFiles(""), right.schema, [])
-    (pairs, none), _ = join(Side(left, nothing[0], ["a"]), Side(right, nothing[1], ["b"]), output)
+    made, _ = join(Side(left, nothing[0], ["a"]), Side(right, nothing[1], ["b"]), output)
+    (pairs,), (none,) = made
     assert none.num_rows == 0
     assert pairs.take(pa.array([2, 0])).table().to_pylist() == [
         {"u": "p", "a": 3, WEIGHT: 1},

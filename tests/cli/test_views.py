@@ -42,6 +42,15 @@ def test_each_view_has_a_line_with_its_key_and_how_fresh_it_is(
     assert [view["filled"] for view in listed] == [True] * len(VIEWS) + [False]
 
 
+def test_a_view_that_pairs_all_rows_says_so(made: tuple[str, hw.Pipeline], headwater: Headwater) -> None:
+    made[1].view("far", "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON abs(a.id - b.id) > 7")
+    said = headwater("views", "--pipeline", made[0]).stdout.splitlines()
+    assert said[-1] == "far has a join that looks at every row of the other side: see explain"
+    listed = json.loads(headwater("views", "--pipeline", made[0], "--json").stdout)
+    assert [view["name"] for view in listed if view["pairs_all"]] == ["far"]
+    made[1].drop("far")
+
+
 def test_a_view_that_is_not_filled_is_not_ready(made: tuple[str, hw.Pipeline], headwater: Headwater) -> None:
     done = headwater("query", "SELECT * FROM late", "--pipeline", made[0])
     assert (done.returncode, done.stderr.splitlines()[0]) == (3, "error: late: no tick has filled this view yet")

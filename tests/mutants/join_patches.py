@@ -5,14 +5,15 @@ from __future__ import annotations
 from tests.mutants.patches import Patch, patch
 
 _JOIN = "tests/operators/test_join.py -k "
+_RANGE = "tests/operators/test_range_join.py -k "
 _UNMATCHED = "tests/operators/test_outer_and_semi_joins.py -k "
 
 JOIN_PATCHES: tuple[Patch, ...] = (
     patch(
         "a row that leaves on the right is in no pair with one that comes",
         "operators/join.py",
-        "        right_new = consolidate(right_new)\n",
-        "        pass\n",
+        "    if _leaving(right.change).any():\n",
+        "    if False:\n",
         f"{_JOIN} never_together",
     ),
     patch(
@@ -21,6 +22,20 @@ JOIN_PATCHES: tuple[Patch, ...] = (
         "    if leaving.any():\n",
         "    if False:\n",
         f"{_JOIN} never_together",
+    ),
+    patch(
+        "a row that leaves is in no pair with one whose range it is not in",
+        "operators/range_join.py",
+        "lambda rows: left.among(rows, right)",
+        "lambda rows: rows",
+        f"{_RANGE} out_of_range",
+    ),
+    patch(
+        "a row that comes is in no pair with one that leaves and is not in its range",
+        "operators/range_join.py",
+        "lambda rows: right.among(rows, left)",
+        "lambda rows: rows",
+        f"{_RANGE} out_of_range",
     ),
     patch(
         "a key that was there before is a match",

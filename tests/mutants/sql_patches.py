@@ -19,6 +19,8 @@ _PLANNING = "tests/pipeline/test_planning.py -k "
 _FUNCTIONS = "tests/plan/test_function_code.py -k "
 _SETTINGS = "tests/pipeline/test_settings.py -k "
 _REFUSALS = "tests/spark/planner/test_refusals.py -k "
+_OVERLAPS = "tests/operators/test_range_join.py -k "
+_REWRITES = "tests/spark/planner/test_rewrites.py -k "
 
 SQL_PATCHES: tuple[Patch, ...] = (
     patch(
@@ -150,7 +152,7 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "a letter goes with its row, whatever its function gives now",
         "operators/stateless.py",
-        "            rows = aside.left(rows, self.child.output)\n",
+        "            rows = aside.left(rows.table() if isinstance(rows, Pairs) else rows, self.child.output)\n",
         "            pass\n",
         f"{_SUSPEND} function_is_another",
     ),
@@ -346,15 +348,15 @@ SQL_PATCHES: tuple[Patch, ...] = (
     patch(
         "what an operator could not spool at once is spooled afterwards",
         "tick/stages.py",
-        '        if any(report["then"] == LEFT for report in reports):\n',
-        "        if False:\n",
+        '            if all(report["then"] != LEFT for report in reports):\n',
+        "            if True:\n",
         f"{_FAST} left_to_spark",
     ),
     patch(
         "rows are joined by their keys, whatever their hashes",
-        "operators/join.py",
-        "    return (left_rows, right_rows) if same.all() else (left_rows[same], right_rows[same])\n",
-        "    return (left_rows, right_rows)\n",
+        "change/pairs.py",
+        "            if not same.all():\n",
+        "            if False:\n",
         f"{_KEYS} joined",
     ),
     patch(
@@ -454,6 +456,90 @@ SQL_PATCHES: tuple[Patch, ...] = (
         "            raise KeyboardInterrupt from None\n",
         "            raise\n",
         "tests/spark/session/test_java_ends.py",
+    ),
+    patch(
+        "an equality with the outer row is a key, whatever else is asked of that row",
+        "spark/planner/rewrite/correlated.py",
+        "        if len(equal) in {0, len(correlated)}:\n",
+        "        if True:\n",
+        f"{_REWRITES} equalities",
+    ),
+    patch(
+        "a stretch is found from where it may reach",
+        "operators/places.py",
+        "    reach = (1 << (2 * length)) - 1\n",
+        "    reach = length\n",
+        f"{_OVERLAPS}overlap",
+    ),
+    patch(
+        "a stretch is no longer than the class of its length says",
+        "operators/places.py",
+        "    return np.minimum((bit_lengths(lengths) + 1) // 2, _LENGTHS - 1)\n",
+        "    return np.minimum(bit_lengths(lengths) // 2, _LENGTHS - 1)\n",
+        f"{_OVERLAPS}overlap",
+    ),
+    patch(
+        "places have the bits of the key",
+        "operators/places.py",
+        "        return (_key_bits(hashes).view(np.uint64) | made).view(np.int64)\n",
+        "        return made.view(np.int64)\n",
+        f"{_OVERLAPS}hash",
+    ),
+    patch(
+        "a changed row reads its range, and not its key",
+        "operators/range_join.py",
+        "        if change.num_rows * len(lengths) >= self.old.rows:\n",
+        "        if True:\n",
+        f"{_OVERLAPS}in_its_range",
+    ),
+    patch(
+        "what has no end is in no pair",
+        "operators/range_join.py",
+        "        change = without_nulls(given.change, (*key, *placing.span.columns))\n",
+        "        change = without_nulls(given.change, key)\n",
+        f"{_OVERLAPS}null",
+    ),
+    patch(
+        "negative floats are in order",
+        "change/ordinals.py",
+        "        return np.where(bits < 0, bits ^ GREATEST, bits)\n",
+        "        return bits\n",
+        "tests/change/test_ordinals.py",
+    ),
+    patch(
+        "numbers of fewer bits are in order",
+        "change/ordinals.py",
+        "    return np.where(negative, half - np.uint64(1) - made, half + made)\n",
+        "    return np.where(negative, half + made, half + made)\n",
+        "tests/change/test_ordinals.py",
+    ),
+    patch(
+        "a range has its last hash",
+        "state/hashes.py",
+        "        return _positions(left, self._upto(highs) - left)\n",
+        "        return _positions(left, np.minimum(self.below(highs), len(self.all)) - left)\n",
+        "tests/state/test_arrangement.py -k probes_and_scans",
+    ),
+    patch(
+        "rows of ranges that overlap are found once",
+        "state/arrangement.py",
+        "lows[1:] > highs[:-1]]",
+        "lows[1:] == lows[1:]]",
+        "tests/state/test_arrangement.py -k probes_and_scans",
+    ),
+    patch(
+        "ranges are searched from both ends",
+        "spark/planner/ranges.py",
+        "    if smaller and greater:\n",
+        "    if False:\n",
+        f"{_REWRITES} range",
+    ),
+    patch(
+        "a table is looked up by its own key",
+        "spark/planner/ranges.py",
+        "    return bool(unique) and all(",
+        "    return not unique and all(",
+        f"{_REWRITES} range",
     ),
     patch(
         "a join of all pairs says how many those are",

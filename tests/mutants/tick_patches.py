@@ -10,6 +10,7 @@ _STOPPED = "tests/crash/test_stopped_driver.py -k "
 _FAULTS = "tests/tick/test_faults.py -k "
 _ALONE = "tests/tick/test_alone.py -k "
 _STORED = "tests/contracts/test_sqlite_store.py -k "
+_BLOCKS = "tests/tick/test_pairs_in_blocks.py -k "
 _DERIVED = "tests/crash/test_derived_state.py -k "
 _ALTERED = "tests/pipeline/test_altering.py -k "
 
@@ -190,10 +191,45 @@ TICK_PATCHES: tuple[Patch, ...] = (
     ),
     patch(
         "pairs are counted before they are made",
-        "operators/join.py",
-        "        check_fits(int(count * (_PLACES + width)), what)\n",
-        "        pass\n",
+        "change/pairs.py",
+        "            check_fits(int(self.most * self._pair_bytes), what)\n",
+        "            pass\n",
         f"{_FAULTS} pairs_that_do_not_fit",
+    ),
+    patch(
+        "what passes of pairs is counted, block by block",
+        "memory.py",
+        "        size += part.nbytes\n",
+        "        size = part.nbytes\n",
+        f"{_FAULTS} pairs_that_do_not_fit",
+    ),
+    patch(
+        "a condition takes pairs block by block, here",
+        "tick/small.py",
+        "        if made is not None and made.is_large:\n",
+        "        if False:\n",
+        f"{_BLOCKS} here",
+    ),
+    patch(
+        "a condition takes pairs block by block, on workers",
+        "tick/operator_stage.py",
+        "            then = self.then.at_once(made.parts(), low, high)\n",
+        "            then = self.then.at_once([_together(made)], low, high)\n",
+        f"{_BLOCKS} stages",
+    ),
+    patch(
+        "pairs that do not fit go through what only Spark evaluates, block by block",
+        "tick/stages.py",
+        "            if then is None or then.fragment is None or computing is not None:\n",
+        "            if True:\n",
+        f"{_BLOCKS} stages",
+    ),
+    patch(
+        "a block ends within the partners of a row",
+        "change/pairs.py",
+        "        lengths = np.minimum(ends, end) - begins\n",
+        "        lengths = ends - begins\n",
+        f"{_BLOCKS} here",
     ),
     patch(
         "a run that was not finished leaves nothing behind",
@@ -303,8 +339,8 @@ TICK_PATCHES: tuple[Patch, ...] = (
     patch(
         "a join's change meets the other side as it is after the tick",
         "operators/join.py",
-        "pa.concat_tables([right_old, right.change.select(right_old.column_names)])",
-        "right_old",
+        "left.old, _with(right.old, right.change)",
+        "left.old, right.old",
         _TICKS,
     ),
     patch(

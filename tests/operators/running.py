@@ -1,13 +1,14 @@
 """An operator that is run by itself, tick after tick: what it keeps is in files, as a driver would have it.
 
 Its change is asked for as either path does: of all hashes at once, or range by range with what can be made of parts
-of a change made before. What it has emitted so far is counted, and nothing may be taken back that is not there.
+of a change made before. What it has emitted so far is counted, and nothing may be taken back that is not there. Of
+what an operator gives too much of, since a condition follows it, only what `passes` counts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,16 @@ def never(tables: Sequence[pa.Table]) -> pa.Table:
 class Running:
     """An operator with what it keeps."""
 
-    def __init__(self, node: Stateful, folder: Path, way: str = "whole", evaluate: Evaluate = never) -> None:
+    def __init__(
+        self,
+        node: Stateful,
+        folder: Path,
+        way: str = "whole",
+        evaluate: Evaluate = never,
+        passes: Callable[[Row], bool] = lambda _: True,
+    ) -> None:
         self.node = node
+        self._passes = passes
         self.emitted: Counter[Row] = Counter()
         self.read = 0
         self._evaluate = evaluate
@@ -76,7 +85,8 @@ class Running:
         for each, (low, high) in zip(made, bounds, strict=True):
             self._keep(each, low, high)
         self.read = sum(each.read for each in made)
-        result = counted([each.table() for each in made], self.node.schema.names)
+        given = counted([each.table() for each in made], self.node.schema.names)
+        result = Counter({row: weight for row, weight in given.items() if self._passes(row)})
         for row, weight in result.items():
             self.emitted[row] += weight
             assert self.emitted[row] >= 0, f"{row} is taken back, and was never given"

@@ -84,7 +84,7 @@ class Seen(Running):
 
     def made_of(self, tables: Sequence[pa.Table], low: int, high: int) -> Made:
         made = super().made_of(tables, low, high)
-        for part in made.result:
+        for part in made.parts():
             columns = [part.column(name).to_pylist() for name in self.node.schema.names]
             self.pairs.update(zip(*columns, strict=True))
         return made

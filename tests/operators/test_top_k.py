@@ -143,7 +143,9 @@ def test_first_rows_are_kept_under_insertions_and_deletions(seed: int, tmp_path:
         table = consolidate(made(rows, [change[row] for row in rows]))
         held = Arrangement(LocalStateFiles(str(tmp_path)), hashed_schema(node.inputs[0].schema), inputs)
         old = Arrangement(LocalStateFiles(str(tmp_path)), node.states[0].schema, outputs)
-        (result,) = node.operate([Given([table], held, is_settled=True)], [old], _spark, filling=False).result
+        made_now = node.operate([Given([table], held, is_settled=True)], [old], _spark, filling=False)
+        (result,) = made_now.result
+        assert isinstance(result, pa.Table)
         assert result.num_rows == consolidate(result).num_rows, "the same row comes and goes"
         for runs, part in ((inputs, table), (outputs, result)):
             if part.num_rows:

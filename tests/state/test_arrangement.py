@@ -56,6 +56,14 @@ def test_probes_and_scans_find_what_adding_up_all_changes_gives(
     assert total(found) == with_hashes(content, set(wanted))
     assert found.num_rows == len(total(found))
 
+    bounds = np.array([hash_of(int(key), hashes) for key in random.integers(0, 120, 2 * (seed % 5))], np.int64)
+    lows, highs = np.sort(bounds.reshape(2, -1), axis=0)
+    between = arrangement.between(lows, highs)
+    pairs = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    within = {row[-1] for row in content if any(low <= row[-1] <= high for low, high in pairs)}
+    assert total(between) == with_hashes(content, within)
+    assert between.num_rows == len(total(between))
+
     slices = list(arrangement.scan(rows=int(random.integers(1, 200))))
     order = [value for one in slices for value in one.column(HASH).to_pylist()]
     assert order == sorted(order)

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.change import HASH, WEIGHT
+from headwater.change import HASH, WEIGHT, pairs
 from headwater.change.gather import gather
 from headwater.errors import Fenced, LogDamaged, Unavailable
-from headwater.memory import TooLarge, allowing, shown
+from headwater.memory import TooLarge, all_fitting, allowing, shown
 from headwater.operators.join import Side, join
 from headwater.state.arrangement import Arrangement
 from headwater.state.files import LocalStateFiles
@@ -221,15 +221,21 @@ def sides(count: int) -> tuple[Side, Side]:
     )
 
 
-def test_pairs_that_do_not_fit_into_memory_are_not_made() -> None:
+def test_pairs_that_do_not_fit_into_memory_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "BLOCK_BYTES", 1 << 20)
     output = pa.schema([("a", pa.int64()), ("b", pa.int64())])
-    with allowing(1 << 20), pytest.raises(TooLarge, match=r"160,000 pairs of 400 and 400 rows would take 10 MB"):
-        join(*sides(400), output)
     left, right = sides(400)
     alike = (left._replace(key=("a",)), right._replace(key=("b",)))
-    with allowing(1 << 20), pytest.raises(TooLarge, match="160,000 pairs"):
-        join(*alike, output)
-    assert sum(part.num_rows for part in join(*sides(400), output)[0]) == 160_000
+    for each in ((left, right), alike):
+        (made, none), _ = join(*each, output)
+        with allowing(1 << 20), pytest.raises(TooLarge, match="160,000 pairs of 400 and 400 rows would take 10 MB"):
+            made.table()
+        assert none.table().num_rows == 0
+    blocks = [block.table() for part in join(*sides(400), output)[0] for block in part]
+    assert sum(block.num_rows for block in blocks) == 160_000
+    assert max(block.nbytes for block in blocks) < 1 << 20
+    with pytest.raises(TooLarge, match="what passes would take"), allowing(1 << 20):
+        all_fitting((block.table() for part in join(*sides(400), output)[0] for block in part), "what passes")
     assert [shown(each) for each in (999, 1500, 283e9, 12e15)] == ["999 bytes", "1.5 kB", "283 GB", "12 PB"]
 
 

@@ -67,7 +67,8 @@ class ViewStatus:
     being filled at this moment, if this process does so. `seconds` and `path` are of the newest tick, if it had
     work in it. `begins` says for topics that had lost their beginning when it was filled from which offset on it
     has read them, by partition. `unseen` are columns, by topic, that came after a view with `SELECT *` was
-    declared: it has them once it is replaced.
+    declared: it has them once it is replaced. One that `pairs_all` has a join in which each change looks at all
+    rows of the other side.
     """
 
     name: str
@@ -88,6 +89,7 @@ class ViewStatus:
     replacement: ReplacementStatus | None = None
     begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unseen: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pairs_all: bool = False
 
 
 @dataclass(frozen=True)

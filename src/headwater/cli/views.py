@@ -11,6 +11,7 @@ from headwater.cli.replacing import add_actions
 from headwater.cli.status import notes_of, rows_of
 from headwater.cli.text import Columns
 from headwater.cli.where import add_where, opened
+from headwater.operators.join import PAIRS
 
 if TYPE_CHECKING:
     from headwater.catalog.status import ViewStatus
@@ -51,6 +52,7 @@ def _described(view: ViewStatus) -> dict[str, object]:
         "schema": view.schema,
         "suspended": None if suspended is None else {"since": suspended.since, "reason": suspended.reason},
         "begins": {topic: dict(places) for topic, places in view.begins.items()},
+        "pairs_all": view.pairs_all,
     }
 
 
@@ -71,4 +73,6 @@ def _print_table(views: Sequence[ViewStatus]) -> None:
         ]
         for view in views
     )
-    print(columns.heading(), *lines, *(note for view in views for note in notes_of(view)), sep="\n")
+    notes = [note for view in views for note in notes_of(view)]
+    notes += [f"{view.name} has a join that {PAIRS}: see explain" for view in views if view.pairs_all]
+    print(columns.heading(), *lines, *notes, sep="\n")

@@ -10,6 +10,7 @@ from headwater.operators.join import Join
 from headwater.operators.join_with_rows import JoinWithRows
 from headwater.operators.match_counts import MatchCounts
 from headwater.operators.outer_join import OuterJoin
+from headwater.operators.range_join import RangeJoin
 from headwater.operators.ranking import Order, Ranking
 from headwater.operators.recompute import Recompute
 from headwater.operators.semi_join import SemiJoin
@@ -30,6 +31,7 @@ __all__ = [
     "MatchCounts",
     "Order",
     "OuterJoin",
+    "RangeJoin",
     "Ranking",
     "Recompute",
     "SemiJoin",

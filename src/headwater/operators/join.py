@@ -1,12 +1,13 @@
 """The bilinear operator: pairs of rows with equal keys, or all pairs if there are no keys.
 
 With A and B the sides before the tick, a and b their changes and B' = B + b, the change of A ⋈ B is
-a ⋈ B' + A ⋈ b. Only the keys in a and b are looked up. It keeps the rows of both sides.
+a ⋈ B' + A ⋈ b. Only the keys in a and b are looked up. It keeps the rows of both sides. Pairs are given in blocks,
+each made when it is reached, so that a condition above the join leaves what it leaves of one before the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -17,20 +18,17 @@ import pyarrow as pa
 from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
 from headwater.change.gather import order_of
-from headwater.change.keys import Codes, same_keys, without_nulls
-from headwater.change.pairs import Pairs
-from headwater.memory import check_fits
+from headwater.change.keys import Codes, without_nulls
+from headwater.change.pairs import PairBlocks, Stretches
 from headwater.operators.stateful import Stateful, keys_told
 from headwater.plan.operators import Keyed, Names, Node
 from headwater.plan.physical import Evaluate, Exchange, Given, Made
 from headwater.plan.registry import register
 from headwater.state.arrangement import Arrangement
 
-Places = tuple[Codes, Codes]
 Mask = npt.NDArray[np.bool_]
-_PLACES = 16
-"""Bytes that the places of the rows of a pair take."""
-_FEW = 1 << 16
+Pair = Callable[[pa.Table, pa.Table], PairBlocks]
+"""Makes pairs of rows of the left and of the right side."""
 PAIRS = "looks at every row of the other side"
 
 
@@ -115,33 +113,57 @@ class Side(NamedTuple):
     key: Sequence[str]
 
 
-def join(left: Side, right: Side, output: pa.Schema) -> tuple[list[Pairs], int]:
+class Changed(NamedTuple):
+    """One side as pairs are made of it: its change, and its rows before that may be in pairs with the other change.
+
+    `reached` leaves of rows of the change those that would be among them.
+    """
+
+    change: pa.Table
+    old: pa.Table
+    reached: Callable[[pa.Table], pa.Table] = lambda rows: rows
+
+
+def join(left: Side, right: Side, output: pa.Schema) -> tuple[list[PairBlocks], int]:
     """The change of the join, with the columns of `output`, in parts, and the number of state rows read."""
     left_old, right_old = probed(left.old, right.change), probed(right.old, left.change)
-    return change_of_pairs(left, left_old, right, right_old, output), right_old.num_rows + left_old.num_rows
+    return change_of_keys(left, left_old, right, right_old, output), right_old.num_rows + left_old.num_rows
 
 
-def change_of_pairs(
+def change_of_keys(
     left: Side, left_old: pa.Table, right: Side, right_old: pa.Table, output: pa.Schema
-) -> list[Pairs]:
-    """The change of the join, given the rows before of the keys that are touched from the other side.
+) -> list[PairBlocks]:
+    """The change of the join by keys, given the rows before of the keys that are touched from the other side."""
+    schema, keys = output.append(pa.field(WEIGHT, pa.int64())), (left.key, right.key)
+    return change_of_pairs(
+        Changed(left.change, left_old),
+        Changed(right.change, right_old),
+        lambda one, other: paired(one, other, keys, schema),
+    )
+
+
+def change_of_pairs(left: Changed, right: Changed, pair: Pair) -> list[PairBlocks]:
+    """The change of a join, given how pairs are made.
 
     A row that leaves is in no pair with one that comes, since a condition may have no value for the two: with l⁻
     and l⁺ what leaves and comes on the left, the change is l⁺ ⋈ B' - l⁻ ⋈ B + (A - l⁻) ⋈ b, and B' is consolidated.
     """
-    schema, keys = output.append(pa.field(WEIGHT, pa.int64())), (left.key, right.key)
     if not left.change.num_rows or not right.change.num_rows:
-        return [paired(left.change, right_old, keys, schema), paired(left_old, right.change, keys, schema)]
-    right_new = pa.concat_tables([right_old, right.change.select(right_old.column_names)])
+        return [pair(left.change, right.old), pair(left.old, right.change)]
+    left_old, right_new = left.old, _with(right.old, right.change)
     if _leaving(right.change).any():
-        right_new = consolidate(right_new)
+        right_new = consolidate(_with(right.old, right.reached(right.change)))
     leaving, parts = _leaving(left.change), []
     came = left.change
     if leaving.any():
         came, gone = came.filter(pa.array(~leaving)), came.filter(pa.array(leaving))
-        left_old = consolidate(pa.concat_tables([left_old, gone.select(left_old.column_names)]))
-        parts.append(paired(gone, right_old, keys, schema))
-    return [*parts, paired(came, right_new, keys, schema), paired(left_old, right.change, keys, schema)]
+        left_old = consolidate(_with(left_old, left.reached(gone)))
+        parts.append(pair(gone, right.old))
+    return [*parts, pair(came, right_new), pair(left_old, right.change)]
+
+
+def _with(old: pa.Table, change: pa.Table) -> pa.Table:
+    return pa.concat_tables([old, change.select(old.column_names)])
 
 
 def _leaving(change: pa.Table) -> Mask:
@@ -154,40 +176,26 @@ def probed(old: Arrangement, change: pa.Table) -> pa.Table:
     return old.probe(change.column(HASH).to_numpy()) if change.num_rows else old.schema.empty_table()
 
 
-def paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], schema: pa.Schema) -> Pairs:
+def paired(left: pa.Table, right: pa.Table, keys: Sequence[Sequence[str]], schema: pa.Schema) -> PairBlocks:
     """All pairs of rows with the same key, or all pairs if there are no keys."""
-    if keys[0]:
-        left_rows, right_rows = matches(left, right, *keys)
-    else:
-        _check_pairs(left.num_rows * right.num_rows, left, right)
-        left_rows = np.repeat(np.arange(left.num_rows), right.num_rows)
-        right_rows = np.tile(np.arange(right.num_rows), left.num_rows)
-    return Pairs(left, left_rows, right, right_rows, schema)
+    stretches = _alike(left, right) if keys[0] else _everything(left.num_rows, right.num_rows)
+    return PairBlocks(left, right, stretches, keys, schema)
 
 
-def matches(left: pa.Table, right: pa.Table, left_key: Sequence[str], right_key: Sequence[str]) -> Places:
-    """The positions of all pairs of rows with the same key: those with the same hash, which others may have too."""
+def _everything(left: int, right: int) -> Stretches:
+    return Stretches(np.arange(left), np.zeros(left, np.int64), np.full(left, right), np.arange(right))
+
+
+def _alike(left: pa.Table, right: pa.Table) -> Stretches:
+    """The rows with the same hash, which others than those with the same key may have too."""
     left_order, left_hashes = _by_hash(left)
     right_order, right_hashes = _by_hash(right)
     first = np.searchsorted(right_hashes, left_hashes, side="left")
     counts = np.searchsorted(right_hashes, left_hashes, side="right") - first
-    _check_pairs(int(counts.sum()), left, right)
-    left_rows = np.repeat(left_order, counts)
-    within = np.arange(len(left_rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    right_rows = right_order[np.repeat(first, counts) + within]
-    same = same_keys(left.select(list(left_key)), left_rows, right.select(list(right_key)), right_rows)
-    return (left_rows, right_rows) if same.all() else (left_rows[same], right_rows[same])
+    return Stretches(left_order, first, counts, right_order)
 
 
-def _check_pairs(count: int, left: pa.Table, right: pa.Table) -> None:
-    """An error before more pairs are made than there is memory for: their places, and then their columns."""
-    if count > _FEW:
-        width = sum(side.nbytes / max(side.num_rows, 1) for side in (left, right))
-        what = f"{count:,} pairs of {left.num_rows:,} and {right.num_rows:,} rows"
-        check_fits(int(count * (_PLACES + width)), what)
-
-
-def _by_hash(table: pa.Table) -> Places:
+def _by_hash(table: pa.Table) -> tuple[Codes, Codes]:
     """The order of a table by hash, and the hashes so: it is made of parts that have it."""
     hashes = table.column(HASH).to_numpy()
     order = order_of(hashes)

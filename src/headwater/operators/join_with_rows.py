@@ -19,7 +19,8 @@ from typing import ClassVar, Self
 import pyarrow as pa
 
 from headwater.change.keys import hashes, without_nulls
-from headwater.operators.join import Join, Side, change_of_pairs, probed
+from headwater.change.pairs import PairBlocks
+from headwater.operators.join import Join, Side, change_of_keys, probed
 from headwater.operators.outer_join import padded
 from headwater.plan.operators import Keyed, Names, Node
 from headwater.plan.physical import Evaluate, Given, Made
@@ -75,8 +76,8 @@ class JoinWithRows(Join):
         )
         left_old, right_old = probed(left.old, right.change), probed(right.old, left.change)
         unmarked = left._replace(change=self._unmarked(left.change))
-        result: list[pa.Table] = [
-            *change_of_pairs(unmarked, self._unmarked(left_old), right, right_old, self.schema)
+        result: list[pa.Table | PairBlocks] = [
+            *change_of_keys(unmarked, self._unmarked(left_old), right, right_old, self.schema)
         ]
         for change, node, mark in zip(changes, nodes, self._marks, strict=True):
             if mark:

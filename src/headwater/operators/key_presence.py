@@ -17,7 +17,7 @@ from headwater.change import HASH, WEIGHT
 from headwater.change.consolidate import consolidate
 from headwater.change.keys import without_nulls
 from headwater.operators.accumulate import Aggregate, accumulate, state_schema
-from headwater.operators.join import Mask, matches, paired, probed
+from headwater.operators.join import Mask, paired, probed
 from headwater.plan.operators import Node
 from headwater.plan.physical import State
 from headwater.state.arrangement import Arrangement
@@ -43,7 +43,8 @@ class KeyPresence:
         before = probed(held, rows).select(moved.keys.column_names)
         there = consolidate(pa.concat_tables([before, moved.keys]))
         found = np.zeros(rows.num_rows, np.bool_)
-        found[matches(rows, there, key, self._key)[0]] = True
+        for pairs in paired(rows, there, (key, self._key), rows.schema):
+            found[pairs.left_rows] = True
         return found, before.num_rows
 
     def turned(self, rows: pa.Table, key: Sequence[str], moved: Moved) -> pa.Table:

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from headwater.change import WEIGHT
 from headwater.change.keys import without_nulls
+from headwater.change.pairs import PairBlocks
 from headwater.change.weights import negated
-from headwater.operators.join import Join, Side, change_of_pairs, probed
+from headwater.operators.join import Join, Side, change_of_keys, probed
 from headwater.operators.key_presence import KeyPresence
 from headwater.operators.stateful import keys_told
 from headwater.plan.operators import Keyed
@@ -85,7 +86,7 @@ class OuterJoin(Join):
             for change, given, key in zip(changes, inputs, keys, strict=True)
         ]
         old = [probed(sides[0].old, sides[1].change), probed(sides[1].old, sides[0].change)]
-        result: list[pa.Table] = [*change_of_pairs(sides[0], old[0], sides[1], old[1], self.schema)]
+        result: list[pa.Table | PairBlocks] = [*change_of_keys(sides[0], old[0], sides[1], old[1], self.schema)]
         kept, read = list[pa.Table | None](changes), old[0].num_rows + old[1].num_rows
         for (place, presence), held in zip(self._presences.items(), states, strict=True):
             moved = presence.moved(sides[1 - place].change, held)

@@ -184,7 +184,7 @@ class Fragment(Node):
         """
         rows, made = without_nulls(rows, self.present), None
         if self.computes and aside is not None:
-            rows = aside.left(rows, self.child.output)
+            rows = aside.left(rows.table() if isinstance(rows, Pairs) else rows, self.child.output)
         if self.computes and rows.num_rows:
             rows, made = self._evaluated(rows, evaluate, aside)
         schema = self.schema.append(WEIGHT_FIELD)

@@ -56,7 +56,8 @@ class Resolver:
         if relation.kind == "log":
             columns = [Column(column.name, column.type) for column in schema]
             schema = Schema((*LOG_COLUMNS, *columns))
-        return KnownRelation(folded, schema, relation.kind in {"stream", "log"})
+        key = relation.key if relation.kind == "table" else ()
+        return KnownRelation(folded, schema, relation.kind in {"stream", "log"}, key)
 
     def _columns(self, relation: Relation) -> Schema:
         if self._seen is None or relation.topic is None:

@@ -24,6 +24,7 @@ from headwater.catalog.view import VIEW, ViewDeclaration
 from headwater.clock import as_datetime
 from headwater.errors import HeadwaterError
 from headwater.log import Cut
+from headwater.operators.join import PAIRS
 from headwater.state.manifest import BEGINS, CHANGES, Manifest
 from headwater.store import TickRecord, driving
 from headwater.topics import Topic
@@ -139,6 +140,7 @@ class _Picture:
             replacement=self._replacement(view),
             begins=dict(self._begins(view)),
             unseen=self._pipeline._relations.catalog().unseen(view),
+            pairs_all=any(line.work == PAIRS for line in view.plan),
         )
 
     def _suspension(self, view: ViewDeclaration) -> Suspension | None:

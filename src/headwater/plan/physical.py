@@ -12,7 +12,7 @@ There are two ways of running it: in this process, or in stages of tasks. Both k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from headwater.change import HASH
 from headwater.change.consolidate import consolidate
-from headwater.change.pairs import Pairs
+from headwater.change.pairs import PairBlocks, Pairs
 from headwater.expressions.expression import Direct
 from headwater.state.arrangement import Arrangement
 
@@ -70,18 +70,35 @@ class Made(NamedTuple):
     """What an operator makes of changes.
 
     `kept` is what the state of each input, and then each of its own, gets; None if nothing. `result` is its change,
-    in parts, with `_hash` or without; `read` counts the rows of its state that it looked at.
+    in parts, with `_hash` or without; `read` counts the rows of its state that it looked at. Pairs are not made
+    before they are reached.
     """
 
     kept: Sequence[pa.Table | None]
-    result: Sequence[pa.Table | Pairs]
+    result: Sequence[pa.Table | PairBlocks]
     read: int
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it has pairs that should not all be in memory."""
+        return any(isinstance(each, PairBlocks) and each.is_large for each in self.result)
+
+    def parts(self) -> Iterator[pa.Table | Pairs]:
+        """The result part by part, without hashes."""
+        for each in self.result:
+            if isinstance(each, PairBlocks):
+                yield from each
+            else:
+                yield _unhashed(each)
+
     def table(self) -> pa.Table:
-        """The result in one table, without hashes."""
+        """The result in one table, without hashes; `TooLarge` before pairs are made that do not fit into memory."""
         tables = [each if isinstance(each, pa.Table) else each.table() for each in self.result]
-        found = pa.concat_tables(tables)
-        return found.drop_columns([HASH]) if HASH in found.column_names else found
+        return _unhashed(pa.concat_tables(tables))
+
+
+def _unhashed(table: pa.Table) -> pa.Table:
+    return table.drop_columns([HASH]) if HASH in table.column_names else table
 
 
 class Partial(Protocol):

@@ -28,7 +28,7 @@ from headwater.spark.session.start import start, undisturbed
 from headwater.spark.single_partition import SinglePartition
 from headwater.spark.workers.stages import SparkStages
 
-_PLANS = "4"
+_PLANS = "5"
 """Another number whenever the same SQL may become other operators than before: no plan that was kept is used then.
 
 Views whose plan has become another, as its fingerprint says, are made anew; the others go on.

@@ -14,7 +14,7 @@ from headwater.change.consolidate import combine, consolidate, settled
 from headwater.change.gather import Indices, each_once
 from headwater.change.shape import shaped
 from headwater.state.files import StateFiles
-from headwater.state.open_run import OpenRun, Search, open_run
+from headwater.state.open_run import OpenRun, Search, Stretches, open_run
 from headwater.state.packed import unpacked
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.state.threads import at_once, in_order
@@ -64,7 +64,21 @@ class Arrangement:
 
     def probe(self, hashes: Indices) -> pa.Table:
         """The consolidated rows with any of these hashes, in any order; the cost follows their number."""
-        several = list(self._searches(hashes))
+        return self._found(list(self._searches(hashes)))
+
+    def between(self, lows: Indices, highs: Indices) -> pa.Table:
+        """The consolidated rows with hashes in any of these ranges, which may overlap, in any order."""
+        lows, highs = _apart(lows, highs)
+        several: list[tuple[OpenRun, Sequence[Search | Stretches]]] = []
+        for run in self.runs:
+            first, last = np.searchsorted(highs, run.low), np.searchsorted(lows, run.high, side="right")
+            if first < last:
+                opened = self._open(run)
+                several.append((opened, opened.stretches(lows[first:last], highs[first:last])))
+        return self._found(several)
+
+    def _found(self, several: Sequence[tuple[OpenRun, Sequence[Search | Stretches]]]) -> pa.Table:
+        """What is found by searches, several in each of some runs."""
         searches = [(run, search) for run, (_, each) in enumerate(several) for search in each]
         opened = [each for each, _ in several]
         earlier = {run for run, each in enumerate(opened) if self._is_earlier(each)}
@@ -182,3 +196,12 @@ class Arrangement:
         if self._columns is not None:
             return shaped(table, self.schema)
         return pa.Table.from_arrays(table.columns, schema=self.schema)
+
+
+def _apart(lows: Indices, highs: Indices) -> tuple[Indices, Indices]:
+    """The same ranges in order, those that overlap as one."""
+    order = np.argsort(lows)
+    lows, highs = lows[order], np.maximum.accumulate(highs[order])
+    begins = np.flatnonzero(np.concatenate([[True], lows[1:] > highs[:-1]])) if len(lows) else np.arange(0)
+    ends = np.append(begins[1:], len(lows)) - 1 if len(lows) else begins
+    return lows[begins], highs[ends]

@@ -47,9 +47,12 @@ class Hashes:
             return left
         counts = np.ones(len(left), dtype=np.int64)
         counts[again] = self._upto(wanted[again]) - left[again]
-        begins = np.cumsum(counts) - counts
-        positions: Indices = np.repeat(left - begins, counts) + np.arange(int(counts.sum()))
-        return positions
+        return _positions(left, counts)
+
+    def within(self, lows: Indices, highs: Indices) -> Indices:
+        """The positions of all that are in any of these ranges, which ascend and are apart."""
+        left = np.minimum(self.below(lows), len(self.all))
+        return _positions(left, self._upto(highs) - left)
 
     def _upto(self, wanted: Indices) -> Indices:
         """How many are as small as each of those wanted, or smaller."""
@@ -90,3 +93,10 @@ class Hashes:
             found = np.where(self.all.take(further, mode="clip") < wanted, further, found)
             step //= 2
         return found + 1
+
+
+def _positions(begins: Indices, counts: Indices) -> Indices:
+    """So many positions from each of these on."""
+    before = np.cumsum(counts) - counts
+    positions: Indices = np.repeat(begins - before, counts) + np.arange(int(counts.sum()))
+    return positions

@@ -100,6 +100,17 @@ class OpenRun:
         bounds = zip(self._batches, self._hashes, self._checked, begins.tolist(), ends.tolist(), strict=True)
         return [Search(batch, hashes, checked, wanted[i:j]) for batch, hashes, checked, i, j in bounds if i < j]
 
+    def stretches(self, lows: Indices, highs: Indices) -> list[Stretches]:
+        """The batches that may have hashes in some of these ranges, which ascend and are apart."""
+        begins = np.searchsorted(highs, self._firsts)
+        ends = np.searchsorted(lows, self._lasts, side="right")
+        bounds = zip(self._batches, self._hashes, self._checked, begins.tolist(), ends.tolist(), strict=True)
+        return [
+            Stretches(batch, hashes, checked, lows[i:j], highs[i:j])
+            for batch, hashes, checked, i, j in bounds
+            if i < j
+        ]
+
 
 class Search(NamedTuple):
     """Hashes that are looked for in one batch of a run."""
@@ -119,6 +130,23 @@ class Search(NamedTuple):
     def matches(self) -> int:
         """How many rows have these hashes."""
         return len(self.hashes.positions(self.wanted))
+
+
+class Stretches(NamedTuple):
+    """Ranges of hashes that are looked for in one batch of a run."""
+
+    batch: pa.RecordBatch
+    hashes: Hashes
+    checked: CheckedBatch
+    lows: Indices
+    highs: Indices
+
+    def find(self, columns: list[str] | None = None) -> pa.RecordBatch:
+        """The rows with hashes in these ranges, in all columns or some, packed as they are."""
+        batch = self.batch if columns is None else self.batch.select(columns)
+        rows = self.hashes.within(self.lows, self.highs)
+        self.checked.rows(rows, columns)
+        return batch.take(pa.array(rows)) if len(rows) else batch.slice(0, 0)
 
 
 def _check_heads(stream: pa.Buffer, blocks: Blocks) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from headwater.evaluation import ROW
 from headwater.evaluation.errors import EvaluationFailed
 from headwater.expressions.evaluate import Unsure
 from headwater.log import LogSlice
-from headwater.plan.physical import Applies, Partial
+from headwater.memory import all_fitting
+from headwater.plan.physical import Applies, EvaluateRows, Partial
 from headwater.state.files import StateFiles
 from headwater.state.run import HIGHEST, LOWEST, Run
 from headwater.state.run_file import RunFile
@@ -36,6 +37,7 @@ from headwater.tick.slices import Slice
 Report = dict[str, Any]
 LEFT: Report = {"run": None, "left": True}
 """What Spark is to evaluate."""
+PASSED = "what passes of the pairs of a join"
 _SLICE = 32
 ORDER = "_order"
 
@@ -74,7 +76,8 @@ class ExchangeStage:
     Operators take rows in any number of parts; what is to be a relation's own rows is consolidated. What is
     `lasting` becomes part of the state as it is. What only `grows` does too, with these columns: since no row of it
     will ever be looked for, the rows need not be hashed and sorted, and each of the `tasks` fills a range of its
-    own. If there is something `partial`, each task spools that of its part.
+    own. If there is something `partial`, each task spools that of its part. Expressions that need Spark have their
+    values by `evaluate`, in the process that has it.
     """
 
     folders: StageFolders
@@ -88,6 +91,16 @@ class ExchangeStage:
     partial: Partial | None = None
     slices: tuple[Slice, ...] = ()
     fragment: Applies | None = None
+    evaluate: EvaluateRows | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether no expression needs Spark, unless rows turn up for which one does."""
+        return self.fragment is None or not self.fragment.computes or self.fragment.direct is not None
+
+    def portable(self) -> ExchangeStage:
+        """The same without what belongs to this process."""
+        return self if self.fragment is None else replace(self, fragment=self.fragment.portable())
 
     def task(self, numbers: Sequence[int]) -> Report:
         """Spool some slices whose expressions, if there are any, need no Spark; `LEFT` if they do."""
@@ -100,14 +113,16 @@ class ExchangeStage:
         if self.fragment is not None:
             groups = self.partial.groups if self.partial is not None else None
             fragment, fewer = self.fragment.in_panes(rows, groups)
-            return fragment.apply(fewer, _left)
+            return fragment.apply(fewer, self.evaluate or _left)
         return rows.table() if isinstance(rows, Pairs) else rows
 
-    def at_once(self, parts: Sequence[pa.Table | Pairs], low: int, high: int) -> Report:
-        """Spool what an operator has just made of a range of hashes; `LEFT` if it cannot be done there."""
+    def at_once(self, parts: Iterable[pa.Table | Pairs], low: int, high: int) -> Report:
+        """Spool what an operator makes of a range of hashes; `LEFT` if it cannot be done there."""
         try:
-            return self._spooled([self._prepared(part) for part in parts], low, high)
+            return self._spooled(all_fitting(map(self._prepared, parts), PASSED), low, high)
         except (Unsure, EvaluationFailed):
+            if self.evaluate is not None:
+                raise
             return LEFT
 
     def inputs(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:

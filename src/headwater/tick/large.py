@@ -258,10 +258,8 @@ class Large:
     def _flow(self, step: Step, exchange: ExchangeStage) -> Flow:
         """A change on its way to be spooled; it is already, if the operator that makes it could do so."""
         fragment, below = (step.fragment, step.of) if isinstance(step, Apply) else (None, step)
-        direct = fragment is None or not fragment.computes or fragment.direct is not None
-        if isinstance(below, Operate) and direct and self._spools_at_once:
-            then = exchange if fragment is None else replace(exchange, fragment=fragment.portable())
-            reports = self._operated(below, then=then)
+        if isinstance(below, Operate) and self._spools_at_once:
+            reports = self._operated(below, then=replace(exchange, fragment=fragment))
             made = _runs(reports, "result")
             if not made:
                 self._spooled_at_once = True

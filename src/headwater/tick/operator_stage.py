@@ -7,7 +7,6 @@ as plain data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +15,6 @@ import pyarrow as pa
 
 from headwater.change import HASH, WEIGHT
 from headwater.change.keys import hashed_schema
-from headwater.change.pairs import Pairs
 from headwater.plan.physical import Asks, Evaluate, Given, Made, Operation
 from headwater.state.arrangement import Arrangement
 from headwater.state.open_run import open_run
@@ -124,25 +122,20 @@ class OperatorStage:
             for rows, given in zip(made.kept, (*self.inputs, *self.states), strict=True)
         ]
         shown = None
-        if self.shown is not None and (rows := self.shown.rows(_together(made.result))).num_rows:
+        if self.shown is not None and (rows := self.shown.rows(_together(made))).num_rows:
             shown = file.add(rows, low=low, high=high).as_dict()
         file.finish()
         spooled, then = None, None
         if self.then is not None:
-            then = self.then.at_once([_unhashed(each) for each in made.result], low, high)
-        elif self.shown is None and made.result and (rows := _together(made.result)).num_rows:
+            then = self.then.at_once(made.parts(), low, high)
+        elif self.shown is None and made.result and (rows := _together(made)).num_rows:
             spooled = self.folders.spool(_with_no_hash(rows)).as_dict()
         return {"state": runs, "result": spooled, "shown": shown, "then": then, "read": made.read}
 
 
-def _together(result: Sequence[pa.Table | Pairs]) -> pa.Table:
-    return pa.concat_tables([each.table() if isinstance(each, Pairs) else each for each in result])
-
-
-def _unhashed(rows: pa.Table | Pairs) -> pa.Table | Pairs:
-    if isinstance(rows, Pairs) or HASH not in rows.column_names:
-        return rows
-    return rows.drop_columns([HASH])
+def _together(made: Made) -> pa.Table:
+    """The result in one table, with hashes if it has them."""
+    return pa.concat_tables([each if isinstance(each, pa.Table) else each.table() for each in made.result])
 
 
 def _with_no_hash(table: pa.Table) -> pa.Table:

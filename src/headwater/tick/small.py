@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headwater.attempt import go_on
 from headwater.change import WEIGHT
 from headwater.change.consolidate import consolidate
 from headwater.change.keys import with_hash, without_nulls
 from headwater.change.shape import shaped
 from headwater.change.weights import appended
-from headwater.plan.physical import Apply, Evaluate, Exchange, Given, Load, Operate, Rows, State, Step, Together
+from headwater.memory import all_fitting
+from headwater.plan.physical import (
+    Apply,
+    Evaluate,
+    Exchange,
+    Given,
+    Load,
+    Made,
+    Operate,
+    Rows,
+    State,
+    Step,
+    Together,
+)
 from headwater.state.arrangement import Arrangement
 from headwater.tick.dead_letters import DeadLetters
+from headwater.tick.exchange import PASSED
 from headwater.tick.inputs import FromState, Input
 from headwater.tick.output import Last
 from headwater.tick.state import TickState
@@ -70,11 +85,22 @@ class Small:
         if isinstance(step, Rows):
             return appended(step.rows if self._filling else step.rows.slice(0, 0))
         if isinstance(step, Apply):
-            return step.fragment.apply(self.run(step.of), self._evaluator.evaluate, self._dead_letters)
+            return pa.concat_tables(all_fitting(self._applied(step), PASSED))
         if isinstance(step, Together):
             schema = step.schema.append(_WEIGHT_FIELD)
             return pa.concat_tables([shaped(self.run(part), schema) for part in step.parts])
-        return self._operate(step)
+        return self._operate(step).table()
+
+    def _applied(self, step: Apply) -> Iterator[pa.Table]:
+        """What becomes of the rows of a step: all at once, unless an operator gives more pairs than one block."""
+        made = self._operate(step.of) if isinstance(step.of, Operate) else None
+        if made is not None and made.is_large:
+            parts = made.parts()
+        else:
+            parts = iter([self.run(step.of) if made is None else made.table()])
+        for part in parts:
+            go_on()
+            yield step.fragment.apply(part, self._evaluator.evaluate, self._dead_letters)
 
     def by_key(self, exchange: Exchange) -> pa.Table:
         """A change by its key, consolidated if it is to be."""
@@ -83,7 +109,7 @@ class Small:
         hashed = with_hash(present, exchange.key, matches=exchange.matches)
         return consolidate(hashed) if exchange.settles else hashed
 
-    def _operate(self, step: Operate) -> pa.Table:
+    def _operate(self, step: Operate) -> Made:
         operator = step.operator
         inputs = [self._input(each) for each in step.inputs]
         states = [self._own(step, each) for each in operator.states]
@@ -98,7 +124,7 @@ class Small:
         for name, rows in zip(names, made.kept, strict=True):
             if name is not None and rows is not None and rows.num_rows:
                 self._state.add(name, rows)
-        return made.table()
+        return made
 
     def _input(self, exchange: Exchange) -> tuple[Given, str | None]:
         """The change of an input with its rows before, and where they are kept: nowhere, if somebody else does."""

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.evaluation.ways import fast_then_slow
+from headwater.memory import TooLarge
 from headwater.plan.engine import Stages
 from headwater.plan.physical import Applies
 from headwater.state.run import HIGHEST, LOWEST, Run
@@ -52,9 +53,7 @@ class StageRunning:
         if sum(each.rows for each in slices) <= self._small_rows:
             return spooled([exchange.finished([self._here(fragment, each.load()) for each in slices])])
         dealt = dealt_out(len(slices), max(self._stages.workers, _needed_to_spool(exchange)))
-        shipped = replace(exchange, tasks=len(dealt))
-        if fragment is not None:
-            shipped = replace(shipped, fragment=fragment.portable())
+        shipped = replace(exchange, tasks=len(dealt)).portable()
         if fragment is None or not fragment.computes:
             return spooled(self._stages.each(shipped.task, dealt))
 
@@ -83,13 +82,25 @@ class StageRunning:
         return table if fragment is None else fragment.apply(table, self._evaluator.evaluate, self._dead_letters)
 
     def operate(self, stage: OperatorStage, *, whole: bool, computing: Any) -> list[Report]:
-        """What an operator makes of its change, range by range; nothing if nothing came, unless all is one key."""
+        """What an operator makes of its change, range by range; nothing if nothing came, unless all is one key.
+
+        Pairs that are more than there is memory for go through expressions that need Spark here, block by block.
+        """
         if not whole and not any(each.change for each in stage.inputs):
             return []
-        reports = self._ranges(stage, whole=whole, computing=computing)
-        if any(report["then"] == LEFT for report in reports):
-            reports = self._ranges(replace(stage, then=None), whole=whole, computing=computing)
-        return reports
+        then = stage.then
+        if then is not None and then.is_direct:
+            shipped = replace(stage, then=then.portable())
+            reports = self._ranges(shipped, whole=whole, computing=computing)
+            if all(report["then"] != LEFT for report in reports):
+                return reports
+        try:
+            return self._ranges(replace(stage, then=None), whole=whole, computing=computing)
+        except TooLarge:
+            if then is None or then.fragment is None or computing is not None:
+                raise
+        here = replace(stage, then=replace(then, evaluate=self._evaluator.evaluate))
+        return [here.range(*bounds) for bounds in self._bounds(stage, whole=whole)]
 
     def _ranges(self, stage: OperatorStage, *, whole: bool, computing: Any) -> list[Report]:
         rows = counted(run for each in stage.inputs for run in each.change)
@@ -97,9 +108,13 @@ class StageRunning:
             return self._evaluated(stage, computing, rows, whole=whole)
         if rows <= self._small_rows:
             return [stage.range(LOWEST, HIGHEST)]
+        return self._stages.each(lambda bounds: stage.range(*bounds), self._bounds(stage, whole=whole))
+
+    def _bounds(self, stage: OperatorStage, *, whole: bool) -> list[tuple[int, int]]:
+        """The ranges of hashes that an operator's change is worth."""
+        rows = counted(run for each in stage.inputs for run in each.change)
         needed = max(min(rows // SLICE_ROWS, _RANGES), rows // _RANGE_ROWS)
-        ranges = [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, needed))
-        return self._stages.each(lambda bounds: stage.range(*bounds), ranges)
+        return [(LOWEST, HIGHEST)] if whole else _ranges(max(self._stages.workers, needed))
 
     def _evaluated(self, stage: OperatorStage, computing: Any, rows: int, *, whole: bool) -> list[Report]:
         """Spark evaluates ranges by executors; what fails, and little, is given to it by this process."""

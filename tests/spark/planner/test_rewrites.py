@@ -19,7 +19,7 @@ REWRITES: list[tuple[str, str, list[str]]] = [
         "scalar",
         "SELECT id FROM a WHERE x > (SELECT max(x) FROM b)",
         [
-            "bilinear: join of all pairs",
+            "bilinear: join on max(x) <= x",
             "  source: a (id, x)",
             "  tree: aggregate everything: max(x)",
             "    source: b (x)",
@@ -189,3 +189,65 @@ def outline(pipeline: hw.Pipeline, sql: str) -> list[str]:
 @pytest.mark.parametrize(("rewrite", "sql", "wanted"), REWRITES, ids=[sql for _, sql, _ in REWRITES])
 def test_a_query_becomes_this_plan(pipeline: hw.Pipeline, rewrite: str, sql: str, wanted: list[str]) -> None:
     assert outline(pipeline, sql) == wanted
+
+
+CORRELATED = {
+    "an aggregate": "SELECT o.id, (SELECT {call} FROM b WHERE b.k = o.k AND b.x < o.x) AS v FROM a o",
+    "in a condition": "SELECT o.id FROM a o WHERE o.x > (SELECT {call} FROM b WHERE b.k = o.k AND b.x < o.x)",
+    "in an aggregate": "SELECT sum((SELECT {call} FROM b WHERE b.k = o.k AND b.x < o.x)) AS v FROM a o",
+    "lateral": "SELECT o.id, v FROM a o JOIN LATERAL (SELECT {call} AS v FROM b WHERE b.k = o.k AND b.x < o.x)",
+    "lateral, left": "SELECT o.id, v FROM a o LEFT JOIN LATERAL "
+    "(SELECT {call} AS v FROM b WHERE b.k = o.k AND b.x BETWEEN o.x - 3 AND o.x) ON TRUE",
+    "the first": "SELECT o.id, v FROM a o JOIN LATERAL "
+    "(SELECT b.x AS v FROM b WHERE b.k = o.k AND b.x < o.x ORDER BY b.x LIMIT 1)",
+}
+
+
+@pytest.mark.parametrize("call", ["count(*)", "sum(b.x)"])
+@pytest.mark.parametrize("sql", CORRELATED.values(), ids=CORRELATED)
+def test_equalities_with_the_outer_row_are_keys_beside_other_conditions(
+    pipeline: hw.Pipeline, sql: str, call: str
+) -> None:
+    lines = outline(pipeline, sql.format(call=call))
+    assert not [line for line in lines if "all pairs" in line], lines
+    assert [line for line in lines if "bilinear: join on k = k, " in line], lines
+
+
+RANGES = {
+    "a.x < b.x": "join on x <= x",
+    "a.k = b.k AND a.x >= b.x": "join on k = k, x <= x",
+    "b.x BETWEEN a.x AND a.x + 5": "join on x <= x, x <= (a.x + 5L)",
+    "a.x < b.x AND b.id < a.id": "join on x <= x, id <= id",
+    "a.x < b.id AND a.id > b.id AND a.x > b.x": "join on x <= id, id <= id",
+    "a.x + b.x < 7": "join of all pairs",
+    "a.x < b.x OR a.k = 1": "join of all pairs",
+    "a.id = b.id AND a.x < b.x": "join on id = id",
+    "a.k = b.id AND a.x < b.x": "join on key = id",
+    "CAST(a.x AS DECIMAL(38, 0)) < b.x": "join of all pairs",
+}
+
+
+@pytest.mark.parametrize("condition", RANGES)
+def test_the_range_in_a_condition_is_found(pipeline: hw.Pipeline, condition: str) -> None:
+    first = outline(pipeline, f"SELECT a.id AS i, b.id AS j FROM a JOIN b ON {condition}")[0]
+    assert first == f"bilinear: {RANGES[condition]}"
+
+
+def test_a_range_is_not_searched_where_a_key_has_one_row(pipeline: hw.Pipeline) -> None:
+    grouped = "(SELECT k, max(x) AS most FROM b GROUP BY k HAVING most > 3)"
+    lines = outline(pipeline, f"SELECT a.id FROM a JOIN {grouped} g ON a.k = g.k AND a.x < g.most")
+    assert lines[0] == "bilinear: join on k = k"
+    lines = outline(
+        pipeline, "SELECT a.id FROM a JOIN (SELECT id AS n, x FROM b WHERE x > 3) c ON a.id = c.n AND a.x < c.x"
+    )
+    assert lines[0] == "bilinear: join on id = n"
+
+
+def test_two_streams_that_meet_by_a_key_are_looked_up_by_it(pipeline: hw.Pipeline) -> None:
+    streams = "SELECT l.x FROM s l JOIN s r ON {} l.x < r.x"
+    assert outline(pipeline, streams.format("l.k = r.k AND"))[0] == "bilinear: join on k = k"
+    assert outline(pipeline, streams.format(""))[0] == "bilinear: join on x <= x"
+    assert (
+        outline(pipeline, "SELECT s.x FROM s JOIN a ON s.k = a.k AND s.x < a.x")[0]
+        == "bilinear: join on k = k, x <= x"
+    )

@@ -16,10 +16,12 @@ from typing import TypeVar
 
 from headwater.errors import HeadwaterError, LogDamaged, Unavailable
 from headwater.evaluation.errors import EvaluationFailed, OutOfMemory, OwnFault
+from headwater.memory import TooLarge
 
 Item = TypeVar("Item")
 _LONGEST, _SHORT, _LINE = 1000, 200, 8000
 _ROW, _MEMORY, _REFUSED, _SYSTEM, _KNOWN, _OURS = "row", "memory", "unavailable", "system", "known", "ours"
+_LARGE = "large"
 DISK_HINT = "check the disk's free space, its health and the permissions"
 
 
@@ -77,9 +79,9 @@ class TaskFailures:
         if kind in {_REFUSED, _SYSTEM}:
             hint = DISK_HINT if kind == _SYSTEM else told["hint"]
             return Unavailable(what, where=where, hint=hint, retry=True)
-        return (
-            HeadwaterError(what, where=where, hint=told["hint"]) if kind == _KNOWN else OwnFault(what, where=where)
-        )
+        if kind == _OURS:
+            return OwnFault(what, where=where)
+        return (TooLarge if kind == _LARGE else HeadwaterError)(what, where=where, hint=told["hint"])
 
 
 def _as_text(error: Exception) -> str:
@@ -93,7 +95,7 @@ def _told(error: Exception) -> dict[str, str]:
     """An error as plain data, by whose it is."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, HeadwaterError):
-        kind = _KNOWN
+        kind = _LARGE if isinstance(error, TooLarge) else _KNOWN
         if isinstance(error, EvaluationFailed):
             kind = _MEMORY if isinstance(error, OutOfMemory) else _ROW
         elif isinstance(error, Unavailable | LogDamaged):

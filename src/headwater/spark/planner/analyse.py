@@ -26,6 +26,7 @@ from headwater.spark.planner.columns_read import columns_read
 from headwater.spark.planner.expression_ids import ExpressionIds
 from headwater.spark.planner.refusals import Refusals
 from headwater.spark.planner.rewrite import rewritten
+from headwater.spark.planner.rewrite.correlated import keep_equalities
 from headwater.spark.session.quiet import quiet
 from headwater.topics.record_view import LOG_COLUMNS
 
@@ -76,7 +77,7 @@ class Analyser:
         refusals.check_text(sql)
         refusals.check_clock(analysed)
         schema = self._schema(name, analysed, refusals)
-        optimised = rewritten(self.catalyst, self.catalyst.optimise(analysed))
+        optimised = rewritten(self.catalyst, self.catalyst.optimise(keep_equalities(self.catalyst, analysed)))
         refusals.check_plan(optimised)
         refusals.check_clock(optimised)
         builder = Builder(self.catalyst, self._by_rdd, refusals)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -31,29 +31,16 @@ from headwater.spark.planner.distinct_aggregates import stands_alone
 from headwater.spark.planner.fields import field_of, oddity
 from headwater.spark.planner.fragment import Chain, compile_fragment
 from headwater.spark.planner.order import order_of_calls, order_of_ties
+from headwater.spark.planner.ranges import RangeCondition, has_few, range_condition, range_join
 from headwater.spark.planner.recompute import Operators, once
 from headwater.spark.planner.refusals import Refusals
+from headwater.spark.planner.retracting import LIMITS, LINEAR, PAIRING, PASSING, SOURCES, may_retract
 from headwater.spark.planner.top_k import limited, top_k, without_limit
-from headwater.spark.planner.unmatched import Sides, counts_matches, kind_of, unmatched_join
+from headwater.spark.planner.unmatched import Sides, counts_matches, equalities, kind_of, unmatched_join
 
 _LONGEST_RANGE = 1_000_000
-_PASSING = {
-    "SubqueryAlias",
-    "View",
-    "ResolvedHint",
-    "Sort",
-    "RebalancePartitions",
-    "RepartitionByExpression",
-    "Repartition",
-    "LocalLimit",
-    "WindowGroupLimit",
-}
-"""Operators that change no answer. The last two only keep the one above from seeing rows that it does not need."""
-_LINEAR = {"Project", "Filter", "Generate", "Expand", "BatchEvalPython", "ArrowEvalPython"}
-_LIMITS = {"GlobalLimit", "Offset"}
 _WHOLE = {"UnionLoop", "AsOfJoin"}
 """Operators that are evaluated anew as they are. What is not known here may depend on where rows happen to be."""
-_SOURCES = {"LogicalRDD", "ExternalRDD"}
 
 Orders = tuple[Order, ...]
 Based = tuple[Node, list[Java], list[Java]]
@@ -62,11 +49,12 @@ Based = tuple[Node, list[Java], list[Java]]
 
 @dataclass(frozen=True)
 class KnownRelation:
-    """What a query may read: its columns, and whether its rows never disappear."""
+    """What a query may read: its columns, whether its rows never disappear, and the key of a table."""
 
     name: str
     schema: Schema
     appends_only: bool
+    key: tuple[str, ...] = ()
 
 
 class Builder:
@@ -84,8 +72,8 @@ class Builder:
     def node(self, plan: Java, wanted: Sequence[Java] | None = None) -> Node:
         """Our operator for Spark's; `wanted` are the expressions that are needed of it, all columns if None."""
         steps: list[Java] = []
-        while (kind := plan.nodeName()) in _LINEAR or kind in _PASSING:
-            if kind in _LINEAR:
+        while (kind := plan.nodeName()) in LINEAR or kind in PASSING:
+            if kind in LINEAR:
                 steps.append(plan)
             plan = self._catalyst.children(plan)[0]
         base, attributes, below = self._base(plan)
@@ -102,7 +90,7 @@ class Builder:
         """A leaf or a stateful operator, its attributes, and the stateless steps that belong to it."""
         kind = plan.nodeName()
         attributes = self._catalyst.items(plan.output())
-        if kind in _SOURCES:
+        if kind in SOURCES:
             relation = self._relations[plan.rdd().id()]
             fields = self._fields(attributes)
             if relation.appends_only:
@@ -113,7 +101,7 @@ class Builder:
         if kind == "Union":
             children = tuple(self.node(child) for child in self._catalyst.children(plan))
             return Union(self._fields(attributes), children), attributes, []
-        if kind in _LIMITS:
+        if kind in LIMITS:
             return self._limit(plan)
         special = {"Join": self._join, "Aggregate": self._aggregate, "Window": self._window}.get(kind, self._whole)
         return special(plan)
@@ -141,17 +129,20 @@ class Builder:
     # -- joins
 
     def _join(self, plan: Java) -> Based:
-        pairs, condition = self._equalities(plan)
+        pairs, condition = equalities(self._catalyst, plan)
+        is_inner = kind_of(plan) in PAIRING
+        attributes = self._catalyst.items(plan.left().output()) + self._catalyst.items(plan.right().output())
+        if is_inner and (ranges := self._ranges(plan, pairs, condition)) is not None:
+            ranged = range_join(self._catalyst, plan, pairs, ranges, self._side)
+            output = _chosen(attributes, ranged.left, ranged.right)
+            above = [self._catalyst.filter(condition, plan)]
+            return replace(ranged, output=output, name=self._name("join")), attributes, above
         left, left_names = self._side(plan.left(), [pair[0] for pair in pairs])
         right, right_names = self._side(plan.right(), [pair[1] for pair in pairs])
-        sides = Sides(left, right, left_names, right_names, condition)
-        if kind_of(plan) not in {"Inner", "Cross"}:
-            return self._other_join(plan, sides)
-        attributes = self._catalyst.items(plan.left().output()) + self._catalyst.items(plan.right().output())
-        kept = {label(attribute) for attribute in attributes}
-        output = tuple(each for each in left.output + right.output if each.name in kept)
+        if not is_inner:
+            return self._other_join(plan, Sides(left, right, left_names, right_names, condition))
         join = Join(
-            output,
+            _chosen(attributes, left, right),
             left=left,
             right=right,
             left_keys=left_names,
@@ -160,14 +151,23 @@ class Builder:
         )
         return join, attributes, [] if condition is None else [self._catalyst.filter(condition, plan)]
 
-    def _equalities(self, plan: Java) -> tuple[list[tuple[Java, Java]], Java | None]:
-        """The expressions of both sides that must be equal in a join, and what else must be true of a pair."""
-        found = self._catalyst.equi_join(plan)
-        left_keys = self._catalyst.items(found._2()) if found is not None else []
-        right_keys = self._catalyst.items(found._3()) if found is not None else []
-        pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(oddity, pair))]
-        condition = plan.condition() if len(pairs) < len(left_keys) or found is None else found._4()
-        return pairs, self._catalyst.option(condition)
+    def _ranges(
+        self, plan: Java, pairs: Sequence[tuple[Java, Java]], condition: Java | None
+    ) -> RangeCondition | None:
+        """The range in the condition of a join; None if there is none, or a key does better by itself.
+
+        It does if it has few rows of a side; and if no row of either side ever leaves, since what is kept by a key
+        alone is written once, and shared.
+        """
+        sides = ((plan.left(), [pair[0] for pair in pairs]), (plan.right(), [pair[1] for pair in pairs]))
+        if pairs and any(has_few(self._catalyst, side, keys, self._table_key) for side, keys in sides):
+            return None
+        if pairs and not self._may_retract(plan.left()) and not self._may_retract(plan.right()):
+            return None
+        return range_condition(self._catalyst, plan, condition)
+
+    def _table_key(self, plan: Java) -> tuple[str, ...]:
+        return self._relations[plan.rdd().id()].key if plan.nodeName() in SOURCES else ()
 
     def _other_join(self, plan: Java, sides: Sides) -> Based:
         if sides.left_keys and counts_matches(plan):
@@ -189,7 +189,7 @@ class Builder:
 
     def _key_column(self, key: Java, wanted: list[Java]) -> Java:
         """A key as a column of an input, of which it is wanted from now on."""
-        column = key if key.nodeName() == "AttributeReference" else self._catalyst.alias(key, "key")
+        column = key if key.nodeName() in {"AttributeReference", "Alias"} else self._catalyst.alias(key, "key")
         wanted.append(column)
         return column
 
@@ -289,7 +289,7 @@ class Builder:
     def _limit(self, plan: Java) -> Based:
         """LIMIT and OFFSET, with the order below them if there is one."""
         chain: list[Java] = []
-        while plan.nodeName() in _LIMITS | _LINEAR | {"LocalLimit"}:
+        while plan.nodeName() in LIMITS | LINEAR | {"LocalLimit"}:
             chain.append(plan)
             plan = plan.child()
         order: list[Java] = []
@@ -297,7 +297,7 @@ class Builder:
             order = self._catalyst.items(plan.order())
             plan = plan.child()
         else:
-            while chain[-1].nodeName() in _LINEAR:
+            while chain[-1].nodeName() in LINEAR:
                 plan = chain.pop()
         attributes = self._catalyst.items(plan.output())
         leaf = self._operators.leaf(attributes)
@@ -379,18 +379,7 @@ class Builder:
     # -- what may disappear
 
     def _may_retract(self, plan: Java) -> bool:
-        """The same as `retracts`, told from Spark's plan."""
-        kind = plan.nodeName()
-        if kind in _SOURCES:
-            return not self._relations[plan.rdd().id()].appends_only
-        if kind == "Aggregate" and "AggregateExpression" in self._catalyst.kinds(plan):
-            return True
-        if kind == "Join" and kind_of(plan) not in {"Inner", "Cross"}:
-            stays = kind_of(plan) == "LeftSemi" and bool(self._equalities(plan)[0])
-            return not stays or any(self._may_retract(child) for child in self._catalyst.children(plan))
-        if kind in _LIMITS or kind == "Window" or kind not in _PASSING | _LINEAR | {"Union", "Join", "Aggregate"}:
-            return bool(self._catalyst.children(plan))
-        return any(self._may_retract(child) for child in self._catalyst.children(plan))
+        return may_retract(self._catalyst, plan, lambda source: not self._relations[source.rdd().id()].appends_only)
 
     def retracts(self, node: Node) -> bool:
         """Whether rows of an operator may ever disappear."""
@@ -402,3 +391,9 @@ class Builder:
 def _never(condition: Java) -> bool:
     """Rows that come are not told from those that were there."""
     return False
+
+
+def _chosen(attributes: Sequence[Java], left: Node, right: Node) -> Fields:
+    """The columns of both sides that are these attributes."""
+    names = {label(each) for each in attributes}
+    return tuple(each for each in left.output + right.output if each.name in names)

@@ -19,7 +19,7 @@ from headwater.operators.semi_join import ANTI, EXISTENCE, SEMI, SemiJoin
 from headwater.operators.stateless import Fragment
 from headwater.plan.operators import Fields, Node
 from headwater.spark.catalyst import Catalyst, Java, label
-from headwater.spark.planner.fields import field_of
+from headwater.spark.planner.fields import field_of, oddity
 from headwater.spark.planner.fragment import Chain, compile_fragment
 from headwater.spark.planner.recompute import once
 
@@ -42,6 +42,16 @@ class Sides:
 def kind_of(plan: Java) -> str:
     """The type of a join, without its arguments."""
     return str(plan.joinType().toString()).split("(", 1)[0]
+
+
+def equalities(catalyst: Catalyst, plan: Java) -> tuple[list[tuple[Java, Java]], Java | None]:
+    """The expressions of both sides that must be equal in a join, and what else must be true of a pair."""
+    found = catalyst.equi_join(plan)
+    left_keys = catalyst.items(found._2()) if found is not None else []
+    right_keys = catalyst.items(found._3()) if found is not None else []
+    pairs = [pair for pair in zip(left_keys, right_keys, strict=True) if not any(map(oddity, pair))]
+    condition = plan.condition() if len(pairs) < len(left_keys) or found is None else found._4()
+    return pairs, catalyst.option(condition)
 
 
 def counts_matches(plan: Java) -> bool:
