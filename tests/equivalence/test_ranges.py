@@ -19,7 +19,8 @@ COLUMNS = "id INT, k STRING, x BIGINT, y BIGINT, d DOUBLE, m DECIMAL(9, 2), at T
 VIEWS = {
     "within": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.x BETWEEN b.x AND b.y",
     "within_a_key": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.k = b.k AND a.x >= b.x AND a.x < b.y",
-    "band": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.x BETWEEN b.x - 5 AND b.x + 5",
+    "band": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.d BETWEEN b.d - 2 AND b.d + 2",
+    "band_that_may_be_too_large": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.x BETWEEN b.x - 5 AND b.x + 5",
     "overlap": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.x <= b.y AND b.x <= a.y AND a.id <> b.id",
     "earlier": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.k = b.k AND a.at < b.at",
     "soon": "SELECT a.id AS i, b.id AS j FROM a JOIN b ON b.at BETWEEN a.at AND a.at + INTERVAL '90' MINUTES",

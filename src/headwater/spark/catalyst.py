@@ -322,6 +322,10 @@ class Catalyst:
         made = self.jvm.org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition
         return made(self.sequence(partition), self.sequence(order), frame)
 
+    def can_be_wider(self, kind: Java, other: Java) -> bool:
+        """Whether every value of a type is one of the other."""
+        return bool(self.jvm.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(kind, other))
+
     def is_orderable(self, expression: Java) -> bool:
         """Whether its values can be compared, so that equal rows can be found."""
         ordering = self.jvm.org.apache.spark.sql.catalyst.expressions.RowOrdering

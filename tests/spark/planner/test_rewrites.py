@@ -216,7 +216,9 @@ def test_equalities_with_the_outer_row_are_keys_beside_other_conditions(
 RANGES = {
     "a.x < b.x": "join on x <= x",
     "a.k = b.k AND a.x >= b.x": "join on k = k, x <= x",
-    "b.x BETWEEN a.x AND a.x + 5": "join on x <= x, x <= (a.x + 5L)",
+    "b.x BETWEEN a.x AND a.x + 5": "join on x <= x",
+    "a.x > b.x AND a.x <= b.x + 1.5D": "join on CAST(a.x AS DOUBLE) <= (CAST(b.x AS DOUBLE) + 1.5D), x <= x",
+    "CAST(CAST(a.x AS STRING) AS INT) < b.x": "join of all pairs",
     "a.x < b.x AND b.id < a.id": "join on x <= x, id <= id",
     "a.x < b.id AND a.id > b.id AND a.x > b.x": "join on x <= id, id <= id",
     "a.x + b.x < 7": "join of all pairs",

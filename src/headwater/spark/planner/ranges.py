@@ -5,7 +5,7 @@
     a.lo <= b.hi AND b.lo <= a.hi     two of stretches that overlap
 
 The condition stays a filter above the join, with all that is in it: the join gives some pairs more. An expression
-becomes a column of its side, so it is evaluated for rows that meet no other, too.
+becomes a column of its side, so it is evaluated for rows that meet no other, too: it must have a value for all.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from headwater.spark.planner.fields import oddity
 
 _COLUMN = "AttributeReference"
 _SMALLER, _GREATER = {"LessThan", "LessThanOrEqual"}, {"GreaterThan", "GreaterThanOrEqual"}
+_SUMS, _NEVER_TOO_LARGE = {"Add", "Subtract"}, ("double", "float", "decimal")
+_LATER = {"TimestampAddInterval", "TimestampAddYMInterval"}
+"""What is past the year 294,000 alone has no value."""
 Ends = tuple[Java | None, Java | None]
 """Where the rows of a side begin and end; None where that is open."""
 MakeSide = Callable[[Java, Sequence[Java]], tuple[Node, tuple[str, ...]]]
@@ -73,7 +76,7 @@ def _comparison(catalyst: Catalyst, part: Java, sides: Sequence[set[int]]) -> _C
     if part.nodeName() not in _SMALLER | _GREATER or not part.deterministic():
         return None
     one, other = catalyst.children(part)
-    if not _is_orderable(one) or not _is_orderable(other):
+    if not all(_is_orderable(each) and _has_a_value(catalyst, each) for each in (one, other)):
         return None
     is_smaller = part.nodeName() in _SMALLER
     of_one, of_other = catalyst.references(one), catalyst.references(other)
@@ -92,6 +95,18 @@ def _is_orderable(expression: Java) -> bool:
     except SchemaError:
         return False
     return has_ordinals(kind) and not oddity(expression)
+
+
+def _has_a_value(catalyst: Catalyst, expression: Java) -> bool:
+    """Whether an expression cannot fail: sums of floats and of few digits, moments so much later, wider types."""
+    kind, parts = expression.nodeName(), catalyst.children(expression)
+    if kind in {_COLUMN, "Literal"}:
+        return True
+    if kind == "Cast":
+        wider = catalyst.can_be_wider(parts[0].dataType(), expression.dataType())
+    else:
+        wider = kind in _SUMS and expression.dataType().typeName().startswith(_NEVER_TOO_LARGE)
+    return (wider or kind in _LATER) and all(_has_a_value(catalyst, each) for each in parts)
 
 
 def range_join(
