@@ -169,13 +169,17 @@ class Pipeline:
                 spec = replace(declaration, alterations=known.alterations).as_dict()
         return self._attach(self._store.declare(declaration.name, declaration.kind, spec))
 
+    def _attached(self, stored: Declaration) -> Stream | Table | None:
+        """A topic that is open as the store knows it, if it is; for any thread, also while others plan."""
+        known = self._topics.get(stored.name)
+        if known is None or known.number != stored.number:
+            return None
+        return known if known.declaration.alterations.number >= TopicDeclaration.altered_in(stored.spec) else None
+
     def _attach(self, stored: Declaration) -> Stream | Table:
         """Open a topic that the store knows, unless that very one is open."""
-        known = self._topics.get(stored.name)
-        if known is not None and known.number == stored.number:
-            altered = TopicDeclaration.altered_in(stored.spec)
-            if known.declaration.alterations.number >= altered:
-                return known
+        if (known := self._attached(stored)) is not None:
+            return known
         declaration = TopicDeclaration.from_dict(stored.name, cast("Kind", stored.kind), stored.spec)
         schema, durable = declaration.stored_schema, declaration.durability == "fsync"
         try:
@@ -267,6 +271,8 @@ class Pipeline:
     def _topic(self, name: str) -> Stream | Table:
         """A topic by name, whoever declared it."""
         stored = self._relations.topic(name, where=self.name)
+        if (known := self._attached(stored)) is not None:
+            return known
         with self._threads:
             return self._attach(stored)
 
