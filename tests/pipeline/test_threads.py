@@ -81,11 +81,10 @@ def test_topics_are_written_and_read_while_a_view_is_planned(tmp_path: Path) -> 
         declaring.start()
         assert engine.began.wait(_PATIENCE)
         found: list[int] = []
-        orders = topic_of(pipeline, "orders")
 
         def work() -> None:
             move(pipeline, 2)
-            found.append(sum(each.num_rows for each in orders.tail()))
+            found.append(sum(each.num_rows for each in topic_of(pipeline, "orders").tail()))
 
         working = threading.Thread(target=work, daemon=True)
         working.start()
