@@ -67,7 +67,7 @@ soak: .venv/.tested
 	@$(BIN)/python -m tests.tick.locality --keys 1000000
 	@$(BIN)/python -m tests.tick.altering --rows 10000000 $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.tick.bad_views --ways 200 $(if $(SEED),--seed $(SEED))
-	@HEADWATER_THOROUGH=10 $(if $(SEED),SEED=$(SEED)) $(PYTEST) --area crash,views -m "not own_spark" --timeout 36000
+	@HEADWATER_THOROUGH=10 $(if $(SEED),SEED=$(SEED)) $(PYTEST) --area crash,equivalence -m "not own_spark" --timeout 36000
 
 bench: bench-log bench-tick bench-views bench-latency bench-load bench-change bench-nexmark bench-plots
 

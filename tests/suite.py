@@ -30,7 +30,7 @@ MOVED = {
     "contracts/test_state_files.py": "state",
 }
 """Files that belong to another area than their folder says."""
-BESIDE = ("nexmark", "tpch")
+BESIDE = ("nexmark", "tick", "tpch")
 """Areas that share a Spark among themselves, for the worker that is free first."""
 ALLOWANCES = {
     "catalog": 5,

@@ -13,9 +13,10 @@ import pytest
 
 import headwater as hw
 from headwater.plan.describe import describe
+from tests.equivalence.cases import PATHS
 from tests.equivalence.shop import Shop
 from tests.inside import plan_of
-from tests.seed import SEED
+from tests.seed import SEED, by_turns
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -75,7 +76,11 @@ def row(random: Random, number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("names", [list(VIEWS)[place::2] for place in range(2)], ids=["one half", "the other"])
+HALVES = [(list(VIEWS)[place::2], path) for place in range(2) for path in by_turns(PATHS, place)]
+"""Each half of the views on one path a day."""
+
+
+@pytest.mark.parametrize(("names", "shop"), HALVES, indirect=["shop"], ids=lambda given: str(len(given)))
 def test_values_come_and_go(shop: Shop, names: list[str]) -> None:
     random = Random(f"{SEED}:{names}")
     table = shop.table("a", COLUMNS, key="id")

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.equivalence.cases import PATHS
 from tests.equivalence.shop import Shop
+from tests.seed import by_turns
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -51,6 +53,7 @@ def some(random: Random, number: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 def test_rows_meet_those_in_their_range_whatever_comes_goes_and_moves(shop: Shop) -> None:
     random = Random(0)
     tables = [shop.table(name, COLUMNS, key="id") for name in "ab"]
@@ -66,6 +69,7 @@ def test_rows_meet_those_in_their_range_whatever_comes_goes_and_moves(shop: Shop
     assert not empty
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 0), indirect=True)
 def test_a_range_over_a_table_by_its_own_key_keeps_nothing_twice(shop: Shop) -> None:
     orders = shop.stream("orders", "customer INT, cents INT")
     customers = shop.table("customers", "id INT, most INT NOT NULL", key="id")
@@ -79,6 +83,7 @@ def test_a_range_over_a_table_by_its_own_key_keeps_nothing_twice(shop: Shop) -> 
     assert len(shop.rows("dear")) == 5
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 def test_a_changed_row_reads_its_range_alone(shop: Shop) -> None:
     points = shop.table("points", "id INT, x BIGINT", key="id")
     ranges = shop.table("ranges", "id INT, lo BIGINT, hi BIGINT", key="id")
@@ -95,6 +100,7 @@ def test_a_changed_row_reads_its_range_alone(shop: Shop) -> None:
     assert tick.rows_read < 80
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 0), indirect=True)
 def test_what_is_computed_for_a_range_may_be_null(shop: Shop) -> None:
     a = shop.table("a", "id INT, x INT, s STRING", key="id")
     shop.view("later", "SELECT l.id AS i, r.id AS j FROM a l JOIN a r ON try_cast(l.s AS INT) < r.x")

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from tests.equivalence.cases import PATHS
 from tests.equivalence.shop import Shop
 from tests.equivalence.values import ATOMIC, DDL, value
+from tests.seed import by_turns
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -39,6 +41,7 @@ def table(shop: Shop) -> hw.Table:
     return shop.table("a", "id INT, k STRING, x DOUBLE, t STRING", key="id", partitions=2)
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 def test_groups_grow_shrink_go_and_return(shop: Shop, table: hw.Table) -> None:
     shop.view("grouped", f"SELECT k, {CALLS} FROM a GROUP BY k")
     shop.view("whole", f"SELECT {CALLS} FROM a")
@@ -56,6 +59,7 @@ def test_groups_grow_shrink_go_and_return(shop: Shop, table: hw.Table) -> None:
     shop.tick()
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 0), indirect=True)
 def test_rows_go_from_group_to_group_and_to_none(shop: Shop, table: hw.Table) -> None:
     shop.view("most", "SELECT k, max(x) AS m, min(t) AS t FROM a WHERE x > 0 GROUP BY k HAVING max(x) > 1")
     shop.view("far", "SELECT count(*) AS n, max(m) AS m FROM (SELECT k, max(id) AS m FROM a GROUP BY k)")
@@ -67,6 +71,7 @@ def test_rows_go_from_group_to_group_and_to_none(shop: Shop, table: hw.Table) ->
         shop.tick()
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 def test_rows_that_are_there_many_times(shop: Shop) -> None:
     bag = shop.table("bag", "k INT, x DOUBLE, n BIGINT")
     shop.view(
@@ -85,6 +90,7 @@ def some_of_every_type(random: Random) -> dict[str, Any]:
     return {f"c_{kind}": value(random, kind) for kind in ATOMIC}
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 0), indirect=True)
 def test_least_and_greatest_of_every_type(shop: Shop) -> None:
     table = shop.table("t", "id INT, k INT, " + ", ".join(f"c_{kind} {DDL[kind]}" for kind in ATOMIC), key="id")
     both = ", ".join(f"min(c_{kind}) AS a_{kind}, max(c_{kind}) AS z_{kind}" for kind in ATOMIC)
@@ -112,6 +118,7 @@ def are_trees(shop: Shop, *views: str) -> None:
         assert "recompute: " not in told, told
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 def test_first_rows_leave_and_return(shop: Shop, table: hw.Table) -> None:
     order = "ORDER BY x DESC NULLS LAST, t, id"
     shop.view("first", f"SELECT k, id, x FROM a QUALIFY row_number() OVER (PARTITION BY k {order}) <= 3")
@@ -140,6 +147,7 @@ def test_first_rows_leave_and_return(shop: Shop, table: hw.Table) -> None:
     shop.tick()
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 0), indirect=True)
 def test_what_cannot_be_merged_is_told(shop: Shop, table: hw.Table) -> None:
     shop.view("v", "SELECT k, max(x) AS m, median(x) AS h FROM a GROUP BY k")
     assert "touched keys anew: percentile cannot be added to" in shop.pipeline.explain("v")

@@ -12,9 +12,10 @@ import pytest
 
 import headwater as hw
 from headwater.plan.describe import describe
+from tests.equivalence.cases import PATHS
 from tests.equivalence.shop import Shop
 from tests.inside import plan_of, store_of
-from tests.seed import SEED
+from tests.seed import SEED, by_turns
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -94,7 +95,11 @@ class Bags:
         self.rows[name] = []
 
 
-@pytest.mark.parametrize("names", [list(VIEWS)[place::2] for place in range(2)], ids=["one half", "the other"])
+HALVES = [(list(VIEWS)[place::2], path) for place in range(2) for path in by_turns(PATHS, place)]
+"""Each half of the views on one path a day."""
+
+
+@pytest.mark.parametrize(("names", "shop"), HALVES, indirect=["shop"], ids=lambda given: str(len(given)))
 def test_every_kind_follows_both_sides(shop: Shop, names: list[str]) -> None:
     random = Random(f"{SEED}:{names}")
     bags = Bags(shop, random)
@@ -208,6 +213,7 @@ def test_a_bad_row_below_joins_is_set_aside_once_and_a_bad_pair_is_no_match(shop
     assert shop.rows("none") == []
 
 
+@pytest.mark.parametrize("shop", by_turns(PATHS, 1), indirect=True)
 @pytest.mark.parametrize("word", ["", "LEFT", "FULL", "LEFT ANTI"])
 def test_a_row_that_leaves_is_in_no_pair_with_one_that_comes(shop: Shop, word: str) -> None:
     a, b = (shop.table(name, "id INT, k INT, t STRING", key="id") for name in "ab")
