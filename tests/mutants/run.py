@@ -57,6 +57,7 @@ def tested(tests: str, source: Path) -> tuple[int, str]:
         env=environment,
         capture_output=True,
         text=True,
+        errors="replace",  # what a test says of broken bytes
         check=False,
     )
     return done.returncode, "\n".join((done.stdout + done.stderr).splitlines()[-12:])
