@@ -182,7 +182,9 @@ def test_null_columns_are_columns() -> None:
 def test_what_lies_beneath_a_null_does_not_matter(kind: pa.DataType) -> None:
     beneath = pa.py_buffer(bytes(range(2 * 16)))
     nulls = pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), beneath])
-    assert consolidate(pa.table({"value": nulls, WEIGHT: [1, 1]})).column(WEIGHT).to_pylist() == [2]
+    rows = pa.table({"value": nulls, WEIGHT: [1, 1]})
+    assert consolidate(rows).column(WEIGHT).to_pylist() == [2]
+    assert consolidate(rows.append_column(HASH, pa.array([7, 7]))).column(WEIGHT).to_pylist() == [2]
 
 
 def test_rows_are_identical_only_if_all_columns_are() -> None:
