@@ -96,13 +96,16 @@ class Join(Stateful):
         self, inputs: Sequence[Given], states: Sequence[Arrangement], evaluate: Evaluate, *, filling: bool
     ) -> Made:
         """Pair the changes with the other sides."""
-        changes = [each.change for each in inputs]
+        result, read = join(*self.sides(inputs), self.schema)
+        return Made([each.change for each in inputs], result, read)
+
+    def sides(self, inputs: Sequence[Given]) -> tuple[Side, Side]:
+        """What it is given of its sides, without rows that can be in no pair."""
         left, right = (
-            Side(without_nulls(change, key), given.old, key)
-            for change, given, key in zip(changes, inputs, (self.left_keys, self.right_keys), strict=True)
+            Side(without_nulls(given.change, key), given.old, key)
+            for given, key in zip(inputs, (self.left_keys, self.right_keys), strict=True)
         )
-        result, read = join(left, right, self.schema)
-        return Made(changes, result, read)
+        return left, right
 
 
 class Side(NamedTuple):

@@ -18,9 +18,9 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 
-from headwater.change.keys import hashes, without_nulls
+from headwater.change.keys import hashes
 from headwater.change.pairs import PairBlocks
-from headwater.operators.join import Join, Side, change_of_keys, probed
+from headwater.operators.join import Join, change_of_keys, probed
 from headwater.operators.outer_join import padded
 from headwater.plan.operators import Keyed, Names, Node
 from headwater.plan.physical import Evaluate, Given, Made
@@ -70,10 +70,7 @@ class JoinWithRows(Join):
     ) -> Made:
         """Pair the changes with the other sides, and give those of marked sides."""
         changes, nodes = [each.change for each in inputs], (self.left, self.right)
-        left, right = (
-            Side(without_nulls(change, key), given.old, key)
-            for change, given, key in zip(changes, inputs, (self.left_keys, self.right_keys), strict=True)
-        )
+        left, right = self.sides(inputs)
         left_old, right_old = probed(left.old, right.change), probed(right.old, left.change)
         unmarked = left._replace(change=self._unmarked(left.change))
         result: list[pa.Table | PairBlocks] = [

@@ -14,10 +14,9 @@ from typing import ClassVar
 import pyarrow as pa
 
 from headwater.change import WEIGHT
-from headwater.change.keys import without_nulls
 from headwater.change.pairs import PairBlocks
 from headwater.change.weights import negated
-from headwater.operators.join import Join, Side, change_of_keys, probed
+from headwater.operators.join import Join, change_of_keys, probed
 from headwater.operators.key_presence import KeyPresence
 from headwater.operators.stateful import keys_told
 from headwater.plan.operators import Keyed
@@ -81,10 +80,7 @@ class OuterJoin(Join):
         """Pair the changes with the other sides, and pad what has no match."""
         keys = (self.left_keys, self.right_keys)
         changes = [each.change for each in inputs]
-        sides = [
-            Side(without_nulls(change, key), given.old, key)
-            for change, given, key in zip(changes, inputs, keys, strict=True)
-        ]
+        sides = self.sides(inputs)
         old = [probed(sides[0].old, sides[1].change), probed(sides[1].old, sides[0].change)]
         result: list[pa.Table | PairBlocks] = [*change_of_keys(sides[0], old[0], sides[1], old[1], self.schema)]
         kept, read = list[pa.Table | None](changes), old[0].num_rows + old[1].num_rows
